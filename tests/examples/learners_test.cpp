@@ -38,7 +38,8 @@ TEST_CASE("text_classifier and language_model refuse the same files and options 
         {"--data random --explain a", "--explain: not allowed with --data random"}};
     check_refusals(program, rows);
     if (program == "text_classifier")
-      check_refusals(program, {{data + "--optimizer muon", "--optimizer: expected sgd or adamw, got muon"}});
+      check_refusals(program, {{data + "--optimizer muon", "--optimizer: expected sgd or adamw, got muon"},
+                               {"--encoding latin1", "--encoding: requires --data, --train or --test"}});
   }
 }
 

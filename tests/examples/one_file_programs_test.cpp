@@ -75,6 +75,10 @@ TEST_CASE("The one-file programs name their expected input") {
   check_message(run_example("train_gpt missing.txt"), "train_gpt",
                 "expected a readable text file, got \"missing.txt\"; check the path");
   const TemporaryFolder folder;
+  for (const auto& [row, told] : {std::pair("7x,1\n", "lines of 2 or more numbers"), {"7,0\n", "in the last column"}}) {
+    const std::string table = folder.write("table.csv", "a,b\n" + repeated(row, 30));
+    check_message(run_example("tabular " + table), "tabular", told);
+  }
   std::ofstream(folder / "short.txt") << "too short";
   check_message(run_example("train_gpt " + folder.path("short.txt")), "train_gpt",
                 "short.txt: expected at least 1280 bytes, got 9; use a longer text");

@@ -262,6 +262,16 @@ TEST_CASE("A second signal of any kind ends a program in the middle of a step") 
   CHECK(ends_by_second("INT TERM", 2, 15));
 }
 
+TEST_CASE("A signal before the end of the first step leaves a saved model unchanged") {
+  const TemporaryFolder folder;
+  const std::string text = folder.write("text", repeated("A text with few letters.\n", 2000)),
+                    model = folder.write("model", "old");
+  const Run run =
+      interrupted("language_model --data " + text + " --depth 12 --batch-size 100 --save " + model, "INT", 0);
+  CHECK(contains(run.out, "interrupted before the end of the first step"));
+  CHECK((run.status == 130 && folder.read("model") == "old"));
+}
+
 // ---- full disks, read-only files and folders, readers that exit, and signals ----------------------------------------
 
 namespace {
@@ -375,8 +385,9 @@ TEST_CASE("A run that cannot start, or diverges, leaves existing models unchange
   check_message(place.run("cd $here; " + writer + few + "--log log --save model"), "language_model",
                 "log: expected a training log");
   CHECK(place.read("model") == "old");
-  check_message(place.run("cd $here; " + classifier + "--steps 1000 --save model --lr 1000000"), "text_classifier",
-                "; use a lower learning rate");
+  for (const std::string steps : {"--steps 2", "--steps 1000"})  // after 2 steps only the weights are not finite
+    check_message(place.run("cd $here; " + classifier + steps + " --save model --lr 1000000"), "text_classifier",
+                  "; use a lower learning rate");
   CHECK(place.read("model") == "old");
   // Limits files to 4 KB; the step's page is larger.
   check_message(

@@ -101,9 +101,7 @@ TEST_CASE("The search keeps the likeliest sequences of all in each step, with en
   for (const std::size_t beams : {1, 2, 3, 5, 200})
     for (const double alpha : {0.0, 0.6, 1.0, -0.5})
       for (std::uint64_t seed = 1; seed <= 20; ++seed) {
-        CAPTURE(beams);
-        CAPTURE(alpha);
-        CAPTURE(seed);
+        INFO("beams = ", beams, ", alpha = ", alpha, ", seed = ", seed);
         const tg::BeamSearchOptions options{
             .begin = kBegin, .end = kEnd, .beams = beams, .max_length = 6, .length_penalty = alpha};
         auto step = step_of(seed);

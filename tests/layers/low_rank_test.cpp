@@ -191,9 +191,7 @@ TEST_CASE("A refused update or merge changes no layer and draws no number, which
   using Spoil = void (*)(Layer&);
   const auto check = [](const std::string& fault, bool merges, Spoil spoil) {
     for (const std::size_t spoiled : {0, 1, 2}) {
-      CAPTURE(fault);
-      CAPTURE(merges);
-      CAPTURE(spoiled);
+      INFO("fault = ", fault, ", merges = ", merges, ", spoiled = ", spoiled);
       std::vector<Layer> layers(3, Layer(4, 6));
       for (Layer& layer : layers) {
         if (!merges) break;

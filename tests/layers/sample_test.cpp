@@ -49,9 +49,7 @@ TEST_CASE_TEMPLATE("Adding a number to all logits changes no id, at any temperat
           const tg::Array<T> shifted = logits + shift;  // exact
           return tg::sample(shifted, {temperature, top_k, top_p, &generator});
         };
-        CAPTURE(temperature);
-        CAPTURE(top_k);
-        CAPTURE(top_p);
+        INFO("temperature = ", temperature, ", top_k = ", top_k, ", top_p = ", top_p);
         const tg::IntArray expected = ids(0);
         for (const T shift : {8, 1024, -1024, 65536, -65536}) CHECK(ids(shift) == expected);
       }

@@ -11,6 +11,7 @@
 #include "close.hpp"
 #include "refused.hpp"
 #include "special_values.hpp"
+#include "threads.hpp"
 
 namespace tg = tapegrad;
 
@@ -72,9 +73,7 @@ TEST_CASE_TEMPLATE("Muon follows its formula for matrices of all shapes and for 
     const Matrix start = tg::normal<double>(shape);
     const std::vector<Matrix> gradients{tg::normal<double>(shape), tg::normal<double>(shape)};
     const auto check = [&](const tg::MuonOptions& options) {
-      CAPTURE(shape);
-      CAPTURE(options.nesterov);
-      CAPTURE(options.ns_steps);
+      INFO("shape = ", shape, ", options.nesterov = ", options.nesterov, ", options.ns_steps = ", options.ns_steps);
       check_close(stepped<T>(start, gradients, options), expected_after(start, gradients, options), tolerance);
     };
     check({});
@@ -83,6 +82,15 @@ TEST_CASE_TEMPLATE("Muon follows its formula for matrices of all shapes and for 
     check({.lr = 0.1, .momentum = 0, .ns_coefficients = {2, -1.5, 0.5}, .ns_steps = 1});
     check({.lr = 0.1, .eps = 1000, .ns_steps = 0});
   }
+}
+
+TEST_CASE("The number of threads does not change products below half a million multiplications") {
+  const Matrix start = tg::normal<double>({16, 1100});
+  const auto by_threads = [&](std::size_t count) {
+    const Threads threads(count);
+    return stepped<float>(start, {start}, {});
+  };
+  CHECK(by_threads(1) == by_threads(2));
 }
 
 // An independent check: a matrix with the same singular vectors and all singular values 1 has orthonormal rows or

@@ -99,9 +99,7 @@ TEST_CASE_TEMPLATE("Steps match the formula for every combination of options", O
   const Course<T> course{{1, -2}, {{{T(0.5), -1}, {T(0.25), 2}, {-3, T(0.125)}}}};
   int row = 0;
   for (const auto& options : combinations<typename Optimizer::Options>()) {
-    CAPTURE(row);
-    CAPTURE(options.lr);
-    CAPTURE(options.weight_decay);
+    INFO("row = ", row, ", options.lr = ", options.lr, ", options.weight_decay = ", options.weight_decay);
     check_steps<Optimizer, Formula<typename Optimizer::Options>>(options, std::vector{course}, 1e-6, 1e-15);
     ++row;
   }

@@ -327,9 +327,7 @@ TEST_CASE("Attention is accurate in float for scores of 10,000") {
   for (const std::size_t times : {1, 300})
     for (const bool causal : {false, true})
       for (const bool heads_side_by_side : {false, true}) {
-        CAPTURE(times);
-        CAPTURE(causal);
-        CAPTURE(heads_side_by_side);
+        INFO("times = ", times, ", causal = ", causal, ", heads_side_by_side = ", heads_side_by_side);
         tg::manual_seed(9);
         const Sizes n{1, 2, 4, 5 * times, 4, 2};
         const tg::Tensor<double> all_keys = tg::repeat_interleave(tg::Tensor<double>(keys), times, 0);

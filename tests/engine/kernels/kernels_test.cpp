@@ -35,9 +35,7 @@ TEST_CASE("A loop's chunks cover every index once, in order within a chunk, for 
     const Threads limit(threads);
     for (const std::size_t extent : {0, 1, 2, 63, 64, 65, 1000})
       for (const std::size_t chunks : {0, 1, 2, 3, 16, 63, 64, 65, 2000}) {
-        CAPTURE(threads);
-        CAPTURE(extent);
-        CAPTURE(chunks);
+        INFO("threads = ", threads, ", extent = ", extent, ", chunks = ", chunks);
         std::vector<std::atomic<int>> visits(extent), bodies(std::max<std::size_t>(chunks, 1));
         std::atomic<bool> inside{true}, even{true};
         const std::size_t parts =
@@ -160,10 +158,8 @@ TEST_CASE_TEMPLATE("Three operands broadcast along any axis match NumPy", T, flo
   for (const std::array<Shape, 3>& operands : shapes)
     for (const InstructionSet set : tg::detail::instruction_sets()) {
       const Shape &first = operands[0], &second = operands[1], &third = operands[2];
-      CAPTURE(tg::to_string(first));
-      CAPTURE(tg::to_string(second));
-      CAPTURE(tg::to_string(third));
-      CAPTURE(static_cast<int>(set));
+      INFO("first = ", tg::to_string(first), ", second = ", tg::to_string(second),
+           ", tg::to_string(third) = ", tg::to_string(third), ", static_cast<int>(set) = ", static_cast<int>(set));
       const UseInstructionSet use(set);
       const Threads limit(3);
       const tg::Array<T> x = tg::uniform<T>(first, -1, 1), y = tg::uniform<T>(second, -1, 1),

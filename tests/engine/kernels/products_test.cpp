@@ -60,10 +60,7 @@ struct Product {
 // Compares a product on these numbers of threads, with every instruction set, with plain loops. B: the type of b
 template <class T, class B = T>
 void check_product(const Product& p, std::initializer_list<std::size_t> thread_counts, bool with_bias) {
-  CAPTURE(p.m);
-  CAPTURE(p.k);
-  CAPTURE(p.n);
-  CAPTURE(with_bias);
+  INFO("p.m = ", p.m, ", p.k = ", p.k, ", p.n = ", p.n, ", with_bias = ", with_bias);
   const Stored<T> a(p.m, p.k, p.a_transposed, p.gap);
   const Stored<B> b(p.k, p.n, p.b_transposed, p.gap);
   Stored<T> before(p.m, p.n, false, p.gap);

@@ -92,9 +92,7 @@ TEST_CASE_TEMPLATE(
           for (std::size_t j = 0; j < n; ++j)
             if (is_best(j)) shares.data()[first + j * step] = 1 / static_cast<T>(count);
         }
-        CAPTURE(tg::to_string(shape));
-        CAPTURE(key);
-        CAPTURE(axis);
+        INFO("shape = ", tg::to_string(shape), ", key = ", key, ", axis = ", axis);
         tg::Parameter<T> parameter(x);
         tg::Tape tape;
         const auto max = tg::max(parameter, along, tg::keepdims);

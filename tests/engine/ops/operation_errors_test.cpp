@@ -191,6 +191,7 @@ TEST_CASE("Indices outside their range are refused") {
   check("select", -3, "axis 1", [](auto& x, auto i) { tg::select(x, 1, i); });
   check("gather", 0, "0 to 2", [](auto& x, auto i) { tg::gather(x, 1, {{0, 1}, {2, i}}); });
   check("embedding", 0, "0 to 2", [](auto& x, auto i) { tg::embedding(x, {0, i}); });
+  check("embedding", 0, "padding_idx from 0 to 2", [](auto& x, auto i) { tg::embedding(x, {0}, i); });
   check("cross_entropy", 0, "0 to 2", [](auto& x, auto i) { tg::cross_entropy(x, {0, i, 1}); });
   check("accuracy", 0, "-100", [](auto& x, auto i) { tg::accuracy(x, {0, i, 1}); });
   check("one_hot", 0, "0 to 2", [](auto&, auto i) { tg::one_hot({0, i}, 3); });

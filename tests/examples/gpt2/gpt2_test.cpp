@@ -88,9 +88,10 @@ TEST_CASE("gpt2 --tokens prints the ids of a text") {
 TEST_CASE("gpt2 --train learns a text, and saves the trained model's folder") {
   for (const char* model : {"gpt2", "llama tied"}) {
     const Published published(model);
-    const std::string saved = published.folder.path("saved");
-    const Run run = published.run("--train " + kText + short_run() + "--save " + saved);
+    const std::string saved = published.folder.path("saved"), page = published.folder.path("page");
+    const Run run = published.run("--train " + kText + short_run() + "--page " + page + " --save " + saved);
     REQUIRE(run.status == 0);
+    CHECK(contains(run.out, "web page of the step: " + page));
     CHECK(contains(run.out, "saved " + saved));
     const double before = published.perplexity(""),
                  after = Published::number(run_example("gpt2 " + saved + " --score " + kText), "perplexity ");

@@ -96,9 +96,7 @@ TEST_CASE("A folder's model gives PyTorch's logits, for any type of weights and 
   for (const std::string model : kPublished)
     for (const char* dtype : {"F32", "F16", "BF16"})
       for (const bool old : {false, true}) {
-        CAPTURE(model);
-        CAPTURE(dtype);
-        CAPTURE(old);
+        INFO("model = ", model, ", dtype = ", dtype, ", old = ", old);
         CheckpointFolder published(model);
         published.store_as(dtype);
         if (old) {

@@ -345,6 +345,7 @@ TEST_CASE("language_model refuses options and texts in one line") {
       {text + "--language english", "--language: not allowed with --data"},
       {"--load model --steps 3", "--steps: not allowed with --load"},
       {"--load model --recompute", "--recompute: not allowed with --load"},
+      {"--load model --divide-state", "--divide-state: not allowed with --load"},
       {text + "--layers 0 --recompute", "--recompute: not allowed with --layers 0"},
       {"--prompt a --explain-to name", "--explain-to: requires --explain"},
       {"--data random --prompt a", "--prompt: not allowed with --data random"}};

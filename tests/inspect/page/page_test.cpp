@@ -163,8 +163,9 @@ TEST_CASE("Attention weights are computed for the page, with their gradient and 
   SUBCASE("keys and values for each head") {}
   SUBCASE("keys and values shared by heads") { num_kv_heads = 1; }
   tg::MultiHeadAttention<double> layer(8, 2, {.num_kv_heads = num_kv_heads});
-  const auto mask =
-      tg::AttentionMask::causal() & tg::AttentionMask::key_padding({{true, true, true}, {true, true, false}});
+  const auto mask = tg::AttentionMask::causal() &
+                    tg::AttentionMask::key_padding({{true, true, true}, {true, true, false}}) &
+                    tg::AttentionMask::additive({{0, 0, 0}, {-1000, 0, 0}, {0, 0, 0}});  // allowed, with weight 0
   const Tensor x(tg::normal<double>({2, 3, 8})), factors(tg::normal<double>({2, 3, 8}));
   const auto made_by = [&](bool composed) {
     tg::Tape tape(keeping);

@@ -264,8 +264,7 @@ TEST_CASE("A second signal of any kind ends a program in the middle of a step") 
 
 TEST_CASE("A signal before the end of the first step leaves a saved model unchanged") {
   const TemporaryFolder folder;
-  const std::string text = folder.write("text", repeated("A text with few letters.\n", 2000)),
-                    model = folder.write("model", "old");
+  const std::string text = folder.write("text", repeated("A text.\n", 6000)), model = folder.write("model", "old");
   const Run run =
       interrupted("language_model --data " + text + " --depth 12 --batch-size 100 --save " + model, "INT", 0);
   CHECK(contains(run.out, "interrupted before the end of the first step"));

@@ -55,12 +55,13 @@ void complete(LanguageModelOptions& options, const Given& given) {
   options.run.seed = given.seed;
   options.source = source_of(options.run);
   Defaults defaults = defaults_for(options.source);
-  if (options.minutes > 0) {
-    const Budget budget = budget_for(options.minutes);
-    if (options.depth == 0) options.depth = budget.depth;
-    defaults.model.dropout = budget.dropout;
-  }
+  const Budget budget = budget_for(options.minutes);
+  if (options.minutes > 0 && options.depth == 0) options.depth = budget.depth;
   if (options.depth > 0) set_depth(defaults, options.depth, options.source);
+  if (options.minutes > 0) {
+    defaults.model.dropout = budget.dropout;
+    if (options.source == Source::text) defaults.model.context = budget.context;
+  }
   const examples::TrainingOptions training = given.training.value_or(defaults.training);
   defaults.training.warmup = std::min(defaults.training.warmup, training.steps / 10);  // shorter for short runs
   defaults.training.lr_floor = std::min(defaults.training.lr_floor, training.lr / 10);
@@ -157,8 +158,9 @@ void add_dials(CLI::App& app, LanguageModelOptions& options) {
       ->check(whole_number(1, 1000))
       ->group(the_model);
   app.add_option("--minutes", options.minutes,
-                 "Time for training, which sets --steps and the defaults of --depth\n"
-                 "and --dropout, and limits --warmup to a tenth of the steps. Takes\na few steps to measure their time")
+                 "Time for training, which sets --steps and the defaults of --depth,\n"
+                 "--dropout and, with --data FILE, --context, and limits --warmup to\n"
+                 "a tenth of the steps. Takes a few steps to measure their time")
       ->type_name("M")
       ->check(number(0.001, 1e6))
       ->group("Training");

@@ -232,13 +232,13 @@ TEST_CASE("The depth sets a model's sizes, and the minutes set the depth; other 
   check(" --depth 3 --steps 1", 3, 3, 96);
   check(" --depth 3 --steps 1 --layers 1 --heads 2", 1, 2, 96);
   check(" --minutes 0.002", 4, 4, 128);
-  CHECK((budget_for(4.9).depth == 4 && budget_for(5).depth == 6 && budget_for(29).depth == 6));
-  LanguageModelOptions half_an_hour;
+  CHECK((budget_for(4.9).depth == 4 && budget_for(5).depth == 6 && budget_for(29).context == 128));
+  LanguageModelOptions hour;
   CLI::App app;
-  add_options(app, half_an_hour);
+  add_options(app, hour);
   app.parse("--minutes 30 --data text --activation gelu --lr 1e-5");
-  CHECK((half_an_hour.depth == 8 && half_an_hour.model.width == 256 && half_an_hour.model.dropout == 0.2));
-  CHECK((half_an_hour.model.feed_forward == 0 && half_an_hour.training.lr_floor < 2e-6));
+  CHECK((hour.depth == 6 && hour.model.width == 192 && hour.model.dropout == 0.2));
+  CHECK((hour.model.context == 256 && hour.model.feed_forward == 0 && hour.training.lr_floor < 2e-6));
   Defaults text = defaults_for(Source::text), lines = defaults_for(Source::lines);
   set_depth(text, 3, Source::text), set_depth(lines, 3, Source::lines);
   CHECK((text.model.context == 128 && text.training.batch_size == 6 && lines.model.context == 32));

@@ -14,7 +14,7 @@ set key top right reverse Left samplen 1.5
 $language_model << END
 2 1.5439 "depth 4"
 10 1.4698 "depth 6"
-60 1.4826 "depth 8"
+60 1.4684 "depth 6"
 END
 $nanogpt << END
 2 1.9722

@@ -77,7 +77,8 @@ int learn_text(LanguageModelOptions options) {
   if (options.minutes > 0) {
     options.training.steps = steps_within(options.minutes, writer, texts, options);
     options.training.warmup = std::min(options.training.warmup, options.training.steps / 10);  // as in complete()
-    std::cout << examples::with_commas(options.training.steps) << " steps take about " << options.minutes
+    std::cout << examples::with_commas(options.training.steps)
+              << (options.training.steps == 1 ? " step takes about " : " steps take about ") << options.minutes
               << (options.minutes == 1 ? " minute\n" : " minutes\n");
   }
   const int status = train(writer, texts, options, print);

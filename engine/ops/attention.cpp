@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
 
 #include "../kernels/strided.hpp"
 #include "../tape/record.hpp"

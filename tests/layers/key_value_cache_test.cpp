@@ -49,7 +49,7 @@ TEST_CASE("Attention with a cache matches attention at once, for any pieces, hea
       for (std::size_t kv_heads = heads; kv_heads > 0; kv_heads /= 2)
         for (const std::optional<double> rotary_base : {std::optional<double>(), std::optional<double>(100)}) {
           INFO("batch = ", batch, ", heads = ", heads, ", kv_heads = ", kv_heads,
-               ", rotary_base.has_value() = ", rotary_base.has_value());
+               ", rotary = ", rotary_base.has_value());
           const tg::MultiHeadAttention<double> attention(32, heads,
                                                          {.num_kv_heads = kv_heads, .rotary_base = rotary_base});
           const Tensor x(tg::normal<double>({batch, 150, 32}));

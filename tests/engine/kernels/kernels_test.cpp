@@ -158,8 +158,8 @@ TEST_CASE_TEMPLATE("Three operands broadcast along any axis match NumPy", T, flo
   for (const std::array<Shape, 3>& operands : shapes)
     for (const InstructionSet set : tg::detail::instruction_sets()) {
       const Shape &first = operands[0], &second = operands[1], &third = operands[2];
-      INFO("first = ", tg::to_string(first), ", second = ", tg::to_string(second),
-           ", tg::to_string(third) = ", tg::to_string(third), ", static_cast<int>(set) = ", static_cast<int>(set));
+      INFO("first = ", tg::to_string(first), ", second = ", tg::to_string(second), ", third = ", tg::to_string(third),
+           ", set = ", static_cast<int>(set));
       const UseInstructionSet use(set);
       const Threads limit(3);
       const tg::Array<T> x = tg::uniform<T>(first, -1, 1), y = tg::uniform<T>(second, -1, 1),

@@ -21,11 +21,11 @@ Defaults defaults_for(Source source);
 /// text is read in pieces twice as long, half as many per batch.
 void set_depth(Defaults& defaults, std::size_t depth, Source source);
 
-/// A model for a training time on two cores.
+/// The settings for a training time on two cores. Context and weight decay are those for a text.
 struct Budget {
-  std::size_t depth, context;  ///< context: of a text
-  double dropout = 0;
+  std::size_t depth, context;
+  double dropout = 0, weight_decay = 0.1;
 };
 
-/// The model with the lowest loss among those measured at 2, 10 and 60 minutes on a text of a million characters.
+/// The settings with the lowest loss among those measured at 2, 10 and 60 minutes on a text of a million characters.
 Budget budget_for(double minutes);

@@ -60,7 +60,10 @@ void complete(LanguageModelOptions& options, const Given& given) {
   if (options.depth > 0) set_depth(defaults, options.depth, options.source);
   if (options.minutes > 0) {
     defaults.model.dropout = budget.dropout;
-    if (options.source == Source::text) defaults.model.context = budget.context;
+    if (options.source == Source::text) {
+      defaults.model.context = budget.context;
+      defaults.training.weight_decay = budget.weight_decay;
+    }
   }
   const examples::TrainingOptions training = given.training.value_or(defaults.training);
   defaults.training.warmup = std::min(defaults.training.warmup, training.steps / 10);  // shorter for short runs
@@ -159,8 +162,9 @@ void add_dials(CLI::App& app, LanguageModelOptions& options) {
       ->group(the_model);
   app.add_option("--minutes", options.minutes,
                  "Time for training, which sets --steps and the defaults of --depth,\n"
-                 "--dropout and, with --data FILE, --context, and limits --warmup to\n"
-                 "a tenth of the steps. Takes a few steps to measure their time")
+                 "--dropout and, with --data FILE, --context and --weight-decay, and\n"
+                 "limits --warmup to a tenth of the steps. Takes a few steps to\n"
+                 "measure their time")
       ->type_name("M")
       ->check(number(0.001, 1e6))
       ->group("Training");

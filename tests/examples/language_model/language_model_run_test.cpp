@@ -238,7 +238,8 @@ TEST_CASE("The depth sets a model's sizes, and the minutes set the depth; other 
   add_options(app, hour);
   app.parse("--minutes 30 --data text --activation gelu --lr 1e-5");
   CHECK((hour.depth == 6 && hour.model.width == 192 && hour.model.dropout == 0.2));
-  CHECK((hour.model.context == 256 && hour.model.feed_forward == 0 && hour.training.lr_floor < 2e-6));
+  CHECK((hour.model.context == 256 && hour.model.feed_forward == 0 && hour.training.lr_floor < 2e-6 &&
+         hour.training.weight_decay == 1));
   Defaults text = defaults_for(Source::text), lines = defaults_for(Source::lines);
   set_depth(text, 3, Source::text), set_depth(lines, 3, Source::lines);
   CHECK((text.model.context == 128 && text.training.batch_size == 6 && lines.model.context == 32));

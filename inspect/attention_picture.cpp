@@ -1,7 +1,6 @@
 #include "internal/attention_picture.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <locale>
 #include <sstream>
 

@@ -1,7 +1,6 @@
 #include "key_value_cache.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 #include "../engine/array/batches.hpp"
 #include "../engine/array/internal/layout.hpp"

@@ -4,7 +4,6 @@
 #include <concepts>
 #include <cstdint>
 #include <iosfwd>
-#include <memory>
 #include <optional>
 #include <string>
 #include <type_traits>

@@ -1,7 +1,6 @@
 #include "rows.hpp"
 
 #include <algorithm>
-#include <cstdint>
 #include <limits>
 #include <string>
 

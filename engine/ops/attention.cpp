@@ -1,7 +1,6 @@
 #include "../kernels/attention.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <functional>
 #include <limits>
 

@@ -4,7 +4,6 @@
 #include <concepts>
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>

@@ -1,8 +1,6 @@
 #include "ranks.hpp"
 
-#include <algorithm>
 #include <iomanip>
-#include <iostream>
 #include <sstream>
 
 namespace examples {

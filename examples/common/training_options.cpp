@@ -1,7 +1,6 @@
 #include "training_options.hpp"
 
 #include <algorithm>
-#include <string>
 
 #include "given.hpp"
 #include "program.hpp"

@@ -1,7 +1,5 @@
 #include "byte_level.hpp"
 
-#include <algorithm>
-
 #include "../common/text.hpp"
 
 const std::array<char32_t, 256>& byte_characters() {

@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <iomanip>
 #include <iostream>
-#include <optional>
-#include <sstream>
 #include <stdexcept>
 #include <vector>
 

@@ -1,7 +1,5 @@
 #include "merges.hpp"
 
-#include <algorithm>
-#include <cstddef>
 #include <queue>
 #include <tuple>
 

@@ -1,6 +1,5 @@
 #include "weights.hpp"
 
-#include <algorithm>
 #include <cstddef>
 #include <map>
 #include <stdexcept>

@@ -1,6 +1,5 @@
 #include "data.hpp"
 
-#include <algorithm>
 #include <cstdint>
 #include <iostream>
 #include <stdexcept>

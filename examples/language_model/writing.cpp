@@ -1,12 +1,10 @@
 #include "writing.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <iomanip>
 #include <iostream>
 #include <set>
 #include <sstream>
-#include <utility>
 #include <vector>
 
 #include "../common/batches.hpp"

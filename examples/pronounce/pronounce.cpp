@@ -6,7 +6,6 @@
 #include <iostream>
 #include <stdexcept>
 #include <string>
-#include <vector>
 
 #include "../common/printable.hpp"
 #include "../common/program.hpp"

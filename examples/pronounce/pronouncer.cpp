@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <set>
 #include <stdexcept>
-#include <utility>
 
 #include "../common/printable.hpp"
 #include "../common/settings.hpp"

@@ -1,6 +1,5 @@
 #include "use.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <iomanip>
 #include <iostream>

@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
-#include <utility>
 
 #include "../../engine/array/internal/environment.hpp"
 #include "page.hpp"

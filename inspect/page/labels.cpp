@@ -1,7 +1,6 @@
 #include "internal/labels.hpp"
 
 #include <algorithm>
-#include <utility>
 
 #include "../../engine/array/internal/error.hpp"
 

@@ -7,7 +7,6 @@
 #include <iterator>
 #include <locale>
 #include <sstream>
-#include <tuple>
 #include <utility>
 #include <variant>
 #include <vector>

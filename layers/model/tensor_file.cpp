@@ -8,7 +8,6 @@
 #include <bit>
 #include <cerrno>
 #include <cstring>
-#include <string_view>
 #include <system_error>
 #include <type_traits>
 

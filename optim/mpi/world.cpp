@@ -10,7 +10,6 @@
 #include <exception>
 #include <iostream>
 #include <limits>
-#include <stdexcept>
 #include <string_view>
 #include <thread>
 #include <type_traits>

@@ -3,7 +3,6 @@
 #include <tapegrad/tapegrad.hpp>
 
 #include <cstdio>
-#include <string>
 #include <thread>
 #include <vector>
 

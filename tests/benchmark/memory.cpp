@@ -1,7 +1,6 @@
 // Prints the memory of a training step of GPT-2's size by its owners, in MB.
 #include <tapegrad/tapegrad.hpp>
 
-#include <cstddef>
 #include <cstdio>
 
 #include "gpt.hpp"

@@ -1,7 +1,6 @@
 /// A folder for gpt2's files, in memory if possible.
 #pragma once
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <stdexcept>

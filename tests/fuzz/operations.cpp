@@ -2,12 +2,10 @@
 #include <tapegrad/testing.hpp>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstddef>
 #include <sstream>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "fuzz.hpp"

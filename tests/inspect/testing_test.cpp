@@ -9,7 +9,6 @@
 #include <cmath>
 #include <map>
 #include <sstream>
-#include <stdexcept>
 #include <string>
 #include <vector>
 

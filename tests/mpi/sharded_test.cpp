@@ -1,7 +1,5 @@
 // Sharded optimizers step like undivided ones, bit for bit.
-#include <filesystem>
 #include <stdexcept>
-#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>

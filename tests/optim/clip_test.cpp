@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <memory>
 #include <stdexcept>
-#include <string>
 
 #include "close.hpp"
 #include "refused.hpp"

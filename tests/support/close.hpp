@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <sstream>
 
 /// Expects equal shapes, and elements within tolerance * max(1, |expected|) of each other.
 template <class Actual, class Expected>

@@ -4,7 +4,6 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
-#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <stdexcept>

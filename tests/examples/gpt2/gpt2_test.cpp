@@ -4,7 +4,6 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
-#include <cstddef>
 #include <filesystem>
 #include <limits>
 #include <numeric>

@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <stdexcept>
 #include <string>
-#include <typeinfo>
 #include <utility>
 
 #include "../findings.hpp"

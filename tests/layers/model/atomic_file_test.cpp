@@ -12,7 +12,6 @@
 #include <limits>
 #include <random>
 #include <stdexcept>
-#include <string>
 
 #include "checkpoint_bytes.hpp"
 #include "temporary_folder.hpp"

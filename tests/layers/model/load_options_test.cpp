@@ -7,7 +7,6 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
-#include <vector>
 
 #include "checkpoint_bytes.hpp"
 #include "file_parts.hpp"

@@ -7,12 +7,9 @@
 
 #include <cmath>
 #include <cstdint>
-#include <ctime>
 #include <iterator>
 #include <limits>
-#include <map>
 #include <numeric>
-#include <random>
 #include <stdexcept>
 #include <string>
 #include <type_traits>

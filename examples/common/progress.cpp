@@ -15,6 +15,12 @@ std::string with_commas(std::size_t number) {
   return digits;
 }
 
+std::string percent(double share) {
+  std::ostringstream text;
+  text << std::fixed << std::setprecision(1) << 100 * share << '%';
+  return text.str();
+}
+
 std::string minutes_and_seconds(double seconds) {
   const auto total = static_cast<std::size_t>(std::lround(seconds));
   std::ostringstream text;

@@ -12,6 +12,9 @@ namespace examples {
 /// "1,234,567"
 std::string with_commas(std::size_t number);
 
+/// "76.5%" of 0.765
+std::string percent(double share);
+
 /// "1:05", "2:03:00"
 std::string minutes_and_seconds(double seconds);
 

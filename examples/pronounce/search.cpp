@@ -2,13 +2,11 @@
 
 #include <algorithm>
 #include <functional>
-#include <iomanip>
 #include <iostream>
 #include <limits>
 #include <map>
 #include <numeric>
 #include <span>
-#include <sstream>
 #include <utility>
 
 #include "../common/columns.hpp"
@@ -18,7 +16,7 @@
 namespace pronounce {
 
 namespace tg = tapegrad;
-using examples::Ids, examples::Vocabulary;
+using examples::Ids, examples::percent, examples::Vocabulary;
 using Tokens = std::vector<std::string>;
 
 namespace {
@@ -96,12 +94,6 @@ std::size_t count(const Tokens& found, const std::vector<Tokens>& right, Errors&
   errors.tokens += right[closest].size();
   errors.edits += edits;
   return closest;
-}
-
-std::string percent(double share) {
-  std::ostringstream text;
-  text << std::fixed << std::setprecision(1) << 100 * share << " %";
-  return text.str();
 }
 
 }  // namespace

@@ -14,6 +14,8 @@
 #include "split.hpp"
 #include "train.hpp"
 
+using examples::percent;
+
 namespace {
 
 double mean(const std::vector<double>& numbers) {

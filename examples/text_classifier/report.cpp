@@ -1,12 +1,10 @@
 #include "report.hpp"
 
 #include <algorithm>
-#include <iomanip>
 #include <map>
 #include <numeric>
 #include <ostream>
 #include <span>
-#include <sstream>
 #include <utility>
 
 #include "../common/columns.hpp"
@@ -14,7 +12,8 @@
 #include "../common/progress.hpp"
 
 namespace tg = tapegrad;
-using examples::flush_left, examples::flush_right, examples::printable, examples::widest, examples::with_commas;
+using examples::flush_left, examples::flush_right, examples::percent, examples::printable, examples::widest;
+using examples::with_commas;
 
 namespace {
 
@@ -137,12 +136,6 @@ void print_scores(std::ostream& out, const std::vector<Occurrences>& occurrences
 }
 
 }  // namespace
-
-std::string percent(double share) {
-  std::ostringstream text;
-  text << std::fixed << std::setprecision(1) << 100 * share << '%';
-  return text.str();
-}
 
 std::string beside(const std::optional<double>& baseline) {
   return baseline ? ", naive Bayes " + percent(*baseline) : "";

@@ -25,9 +25,6 @@ std::vector<Ranking> rank(const tapegrad::Array<float>& probabilities);
 /// The fraction of correct predictions. Requires at least one.
 double accuracy(const std::vector<Ranking>& predictions, const std::vector<std::int64_t>& truth);
 
-/// "76.5%" of 0.765
-std::string percent(double share);
-
 /// The maximum number of labels in a table or list.
 inline constexpr std::size_t many_labels = 20;
 

@@ -59,8 +59,8 @@ def main(every=1):
         for word, sounds in zip(words, found):
             best, length = min((edit_distance(shown(sounds), shown(target)), len(target)) for target in targets[word])
             right, edits, phonemes = right + (best == 0), edits + best, phonemes + length
-        print(f"{len(words):,} test words, {name}: {100 * right / len(words):.1f} % right, "
-              f"phoneme error rate {100 * edits / phonemes:.1f} %")
+        print(f"{len(words):,} test words, {name}: {100 * right / len(words):.1f}% right, "
+              f"phoneme error rate {100 * edits / phonemes:.1f}%")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
 // What every layer must do as a model: switch its mode, save and load, copy, move, freeze, name its parameters, print.
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>

@@ -3,7 +3,7 @@ set terminal pngcairo size 580,360 font "sans-serif,10"
 set output "budgets.png"
 set logscale x
 set grid back linetype 1 linecolor rgb "#e4e4e4"
-set xrange [1.5:160]
+set xrange [1.2:200]
 set yrange [1.3:2.1]
 set xtics (2, 10, 60)
 set xlabel "minutes of training on two cores"
@@ -14,7 +14,7 @@ set key top right reverse Left samplen 1.5
 $language_model << END
 2 1.5439 "depth 4"
 10 1.4698 "depth 6"
-60 1.4684 "depth 6, context 256"
+60 1.4489 "depth 6, context 256"
 END
 $nanogpt << END
 2 1.9722

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 
 #include "../common/training_options.hpp"
 #include "../gpt/model.hpp"
@@ -21,10 +22,11 @@ Defaults defaults_for(Source source);
 /// text is read in pieces twice as long, half as many per batch.
 void set_depth(Defaults& defaults, std::size_t depth, Source source);
 
-/// The settings for a training time on two cores. Context and weight decay are those for a text.
+/// The settings for a training time on two cores. The context and the weight decay are those for a text.
 struct Budget {
   std::size_t depth, context;
-  double dropout = 0, weight_decay = 0.1;
+  double dropout = 0;
+  std::optional<double> weight_decay{};  ///< if not the default
 };
 
 /// The settings with the lowest loss among those measured at 2, 10 and 60 minutes on a text of a million characters.

@@ -61,7 +61,7 @@ void complete(LanguageModelOptions& options, const Given& given) {
     defaults.model.dropout = budget.dropout;
     if (options.source == Source::text) {
       defaults.model.context = budget.context;
-      defaults.training.weight_decay = budget.weight_decay;
+      defaults.training.weight_decay = budget.weight_decay.value_or(defaults.training.weight_decay);
     }
   }
   const examples::TrainingOptions training = given.training.value_or(defaults.training);

@@ -26,7 +26,8 @@ Measured measure(const std::string& program, Workload w, std::size_t threads) {
 
 void print_block(const char* title, const Programs& programs, std::size_t Workload::*size, std::size_t first,
                  std::size_t last, Workload w) {
-  std::printf("# %s: size, GFLOP in products, ms on one thread, ms on all, libtorch's ms, MB, libtorch's MB\n", title);
+  std::printf("# %s: size, GFLOP in products, ms on one thread, ms on all, libtorch's ms, MiB, libtorch's MiB\n",
+              title);
   for (w.*size = first; w.*size <= last; w.*size *= 2) {
     const Measured one = measure(programs.ours, w, 1), all = measure(programs.ours, w, 0),
                    theirs = measure(programs.theirs, w, 0);

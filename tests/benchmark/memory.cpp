@@ -1,4 +1,4 @@
-// Prints the memory of a training step of GPT-2's size by its owners, in MB.
+// Prints the memory of a training step of GPT-2's size by its owners, in MiB.
 #include <tapegrad/tapegrad.hpp>
 
 #include <cstdio>
@@ -42,7 +42,7 @@ int main() {
 
   const double logits = static_cast<double>(w.rows() * w.tokens * sizeof(float)) / (1 << 20);
   const double peak = benchmark::peak_mb(), owned = program + weights + moments + gradients;
-  std::printf("| owner | MB |\n|---|--:|\n");
+  std::printf("| owner | MiB |\n|---|--:|\n");
   print("weights", weights);
   print("moments of AdamW", moments);
   print("gradients, after the backward pass", gradients);

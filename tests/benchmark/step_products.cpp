@@ -1,5 +1,5 @@
 // Times the matrix products of a training step at OpenBLAS's rate, with all its threads, on products of the step's
-// size: the lower limit of a step's time.
+// size.
 #include <cblas.h>
 
 #include "workloads.hpp"

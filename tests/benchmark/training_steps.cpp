@@ -65,14 +65,14 @@ std::string described(const Workload& w) {
 
 void print(const Row& row) {
   const Measured ours = median(row.ours);
-  std::printf("| %s | %.3g ms | %.2f | %.0f MB |", described(row.workload).c_str(), ours.ms,
+  std::printf("| %s | %.3g ms | %.2f | %.0f MiB |", described(row.workload).c_str(), ours.ms,
               ratio(row.ours, row.products), ours.peak_mb);
   if (!row.theirs[0].empty()) {
     std::size_t best = 0;
     for (std::size_t s = 0; s < kThreads.size(); ++s)
       if (median(row.theirs[s]).ms < median(row.theirs[best]).ms) best = s;
     const Measured theirs = median(row.theirs[best]);
-    std::printf(" %.3g ms (%d, %d) | %.0f MB | %.3gx |", theirs.ms, kThreads[best][0], kThreads[best][1],
+    std::printf(" %.3g ms (%d, %d) | %.0f MiB | %.3gx |", theirs.ms, kThreads[best][0], kThreads[best][1],
                 theirs.peak_mb, ratio(row.theirs[best], row.ours));
   }
   std::printf("\n");

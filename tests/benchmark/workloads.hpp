@@ -95,7 +95,7 @@ template <class Step> Times time_steps(double seconds, Step step) {
   return {median(times), sum / steps, 1000 * double(std::clock() - start) / CLOCKS_PER_SEC / steps};
 }
 
-/// This process's peak memory, in MB.
+/// This process's peak memory, in MiB.
 inline double peak_mb() {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);)

@@ -205,6 +205,7 @@ TEST_CASE("Numbers and times are formatted for people") {
   CHECK(with_commas(999) == "999");
   CHECK(with_commas(1000) == "1,000");
   CHECK(with_commas(12345678) == "12,345,678");
+  CHECK(percent(0.765) == "76.5%");
   CHECK(minutes_and_seconds(0.4) == "0:00");
   CHECK(minutes_and_seconds(65) == "1:05");
   CHECK(minutes_and_seconds(3661) == "1:01:01");

@@ -1,6 +1,7 @@
 /// A folder for gpt2's files, in memory if possible.
 #pragma once
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <stdexcept>

@@ -63,7 +63,7 @@ TEST_CASE("top_k and then top_p drop ids, after the temperature") {
   check_shares(shares(logits, {.top_p = 0.39}), {0, 1, 0, 0});
   check_shares(shares(logits, {.top_p = 0.41}), {0, 4.0 / 7, 3.0 / 7, 0});
   check_shares(shares(logits, {.top_p = 0.71}), {0, 4.0 / 9, 3.0 / 9, 2.0 / 9});
-  check_shares(shares(logits, {.top_k = 2, .top_p = 0.56}), {0, 1, 0, 0});          // 0.4 are 57 % of the top two
+  check_shares(shares(logits, {.top_k = 2, .top_p = 0.56}), {0, 1, 0, 0});          // 0.4 are 57% of the top two
   check_shares(shares(logits, {.temperature = 0.5, .top_p = 0.52}), {0, 1, 0, 0});  // 0.16 of 0.3
   check_shares(shares({0, 0, 0, 0}, {.top_k = 2}), {0.5, 0.5, 0, 0});               // equal logits: the first ids
 }

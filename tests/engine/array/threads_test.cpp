@@ -5,8 +5,12 @@
 
 #include <tapegrad/tapegrad.hpp>
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
 #include <new>
 #include <thread>
 #include <utility>

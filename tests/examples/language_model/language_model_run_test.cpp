@@ -232,7 +232,8 @@ TEST_CASE("The depth sets a model's sizes, and the minutes set the depth; other 
   check(" --depth 3 --steps 1", 3, 3, 96);
   check(" --depth 3 --steps 1 --layers 1 --heads 2", 1, 2, 96);
   check(" --minutes 0.002", 4, 4, 128);
-  CHECK((budget_for(4.9).depth == 4 && budget_for(5).depth == 6 && budget_for(29).context == 128));
+  CHECK((budget_for(4.9).depth == 4 && budget_for(5).depth == 6 && budget_for(29).context == 128 &&
+         !budget_for(29).weight_decay));
   LanguageModelOptions hour;
   CLI::App app;
   add_options(app, hour);

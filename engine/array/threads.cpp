@@ -132,7 +132,7 @@ class ThreadPool {
     std::atexit([] { instance().close(); });
   }
 
-  // After fork() the workers do not exist: loops run on their caller's thread.
+  // After fork() the workers do not exist, and the lock may never be released: loops run on their caller's thread.
   bool is_forked() const { return getpid() != process_; }
 
   // Starts fewer threads if the system refuses more, or address space for them, the caller and one of OpenBLAS.

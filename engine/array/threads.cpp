@@ -207,10 +207,10 @@ class ThreadPool {
   bool has_started_ = false;
   std::atomic<bool> stopping_{false}, closed_{false};
   std::atomic<std::size_t> products_{0};
-  std::atomic<std::uint32_t> announced_{0};  // counts loops and stops
+  alignas(64) std::atomic<std::uint32_t> announced_{0};  // counts loops and stops
 
-  // The current loop.
-  void (*body_)(void*, std::size_t) = nullptr;
+  // The current loop, in a cache line of its own, like the count.
+  alignas(64) void (*body_)(void*, std::size_t) = nullptr;
   void* context_ = nullptr;
   FloatModes modes_{};  // of the caller
   std::atomic<std::size_t> chunks_{0}, unfinished_{0};

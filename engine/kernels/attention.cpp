@@ -17,22 +17,6 @@ namespace {
 // mask; long sequences gain more by loading the keys less often.
 constexpr std::size_t kKeys = 256, kMaxQueries = 128, kMinQueries = 32;
 
-// Keys and values of up to this many elements per head are transposed into a copy, for at least this many queries:
-// OpenBLAS's packing of small transposes takes three times as long as the product, and longer on several threads.
-constexpr std::size_t kCopied = std::size_t{1} << 14, kQueriesWorthACopy = 9;
-std::size_t copy_size(const HeadLayout& layout, std::size_t queries) {
-  const std::size_t size = layout.rows * layout.width;
-  return size <= kCopied && queries >= kQueriesWorthACopy ? size : 0;
-}
-
-// The transpose, copied if there is room.
-template <class T> Matrix<const T> transpose(Matrix<const T> m, T* room) {
-  if (room == nullptr) return m.t();
-  for (std::size_t r = 0; r < m.rows; ++r)
-    for (std::size_t c = 0; c < m.columns; ++c) room[c * m.rows + r] = m.row(r)[c];
-  return {room, m.columns, m.rows};
-}
-
 template <class T> void fill_zeros(Matrix<T> m, std::size_t first_row, std::size_t last_row) {
   for (std::size_t r = first_row; r < last_row; ++r) std::fill_n(m.row(r), m.columns, T(0));
 }
@@ -56,8 +40,8 @@ struct Part {
   std::size_t b, g, number, first, last;
 };
 
-// Working memory: three tiles, and copies of K^T and V^T or null.
-template <class T> struct Scratch { T *P, *dS, *dropped, *keys, *values; };
+// Working memory: three tiles.
+template <class T> struct Scratch { T *P, *dS, *dropped; };
 
 // What both passes share. The division of work among threads depends on the shapes only, and so do the results.
 template <class T> struct Pass {
@@ -85,18 +69,14 @@ template <class T> struct Pass {
   // body(part, scratch) for every part of every group, on several threads.
   template <class Body> void for_each_part(Body body) const {
     const std::size_t tile = std::min(strip, a.q.rows) * std::min(kKeys, a.k.rows);
-    const std::size_t keys = copy_size(a.k, a.q.rows), values = copy_size(a.v, a.q.rows);
-    const std::size_t room = 3 * tile + keys + values;
-    Array<T> scratch(Shape{chunks, room});  // allocated by this thread's pool, which has it already
+    Array<T> scratch(Shape{chunks, 3 * tile});  // allocated by this thread's pool, which has it already
     parallel_for(a.batch * a.groups() * parts, chunks, [&](std::size_t begin, std::size_t end, std::size_t chunk) {
-      T* const data = scratch.data() + chunk * room;
-      T* const copies = data + 3 * tile;
+      T* const data = scratch.data() + chunk * 3 * tile;
       for (std::size_t i = begin; i < end; ++i) {
         const std::size_t group = i / parts, number = i % parts, first = number * strips_of_part;
         const std::size_t last = std::min(first + strips_of_part, a.heads_of_group * strips);
         body(Part{group / a.groups(), group % a.groups(), number, first, last},
-             Scratch<T>{data, data + tile, data + 2 * tile, keys > 0 ? copies : nullptr,
-                        values > 0 ? copies + keys : nullptr});
+             Scratch<T>{data, data + tile, data + 2 * tile});
       }
     });
   }
@@ -116,8 +96,8 @@ template <class T> struct Pass {
 
   // S = scale Q K^T within the tile, masked; Q holds the strip's queries. Only the first seen[i] scores of query t0 + i
   // are visible. Masks all rows before reading any: loading a vector right after storing its elements stalls.
-  void masked_scores(const Tile& tile, Matrix<const T> Q, Matrix<const T> Kt, T* S, std::size_t* seen) const {
-    gemm_on_this_thread<T>(Q, Kt.columns_between(tile.s0, tile.s1), tile.matrix(S), a.scale);
+  void masked_scores(const Tile& tile, Matrix<const T> Q, Matrix<const T> K, T* S, std::size_t* seen) const {
+    gemm_on_this_thread<T>(Q, K.rows_between(tile.s0, tile.s1).t(), tile.matrix(S), a.scale);
     for (std::size_t i = 0; i < tile.queries(); ++i)
       seen[i] = a.masks.apply(tile.b, tile.h, tile.t0 + i, tile.s0, tile.keys(), S + i * tile.keys());
   }
@@ -143,7 +123,7 @@ template <class T> struct Pass {
 // The online softmax, tile of keys by tile: with m the largest score so far and l the sum of exp(S - m), a larger
 // score m' in the next tile rescales the accumulators l and O by exp(m - m'). P has room for a tile.
 template <class T>
-void forward_strip(const Pass<T>& pass, const Strip& strip, Matrix<const T> Q, Matrix<const T> Kt, Matrix<const T> V,
+void forward_strip(const Pass<T>& pass, const Strip& strip, Matrix<const T> Q, Matrix<const T> K, Matrix<const T> V,
                    Matrix<T> O, T* statistics, T* P) {
   constexpr T inf = std::numeric_limits<T>::infinity();
   const VectorLoops<T>& loops = vector_loops<T>();
@@ -154,7 +134,7 @@ void forward_strip(const Pass<T>& pass, const Strip& strip, Matrix<const T> Q, M
   if (strip.visible == 0) fill_zeros(O, 0, O.rows);
 
   pass.for_each_tile(strip, [&](const Tile& tile) {
-    pass.masked_scores(tile, Q, Kt, P, seen);
+    pass.masked_scores(tile, Q, K, P, seen);
     for (std::size_t i = 0; i < O.rows; ++i) {
       T* const scores = tile.matrix(P).row(i);
       const T larger = std::max(m[i], loops.max(scores, seen[i]));
@@ -231,7 +211,7 @@ template <class T> class KeyGradients {
 
 // Operands of a part's backward pass: the keys and values of its group.
 template <class T> struct BackwardPart {
-  Matrix<const T> K, Kt, Vt;
+  Matrix<const T> K, V;
   Matrix<T> dK, dV;
   Scratch<T> scratch;
   std::size_t& initialized;  // keys before this one are initialized in dK and dV
@@ -262,7 +242,7 @@ void backward_strip(const Pass<T>& pass, BackwardPart<T>& part, const Strip& str
   pass.for_each_tile(strip, [&](const Tile& tile) {
     const Matrix<T> P = tile.matrix(part.scratch.P), dS = tile.matrix(part.scratch.dS),
                     dropped = drops ? tile.matrix(part.scratch.dropped) : P;
-    pass.masked_scores(tile, Q, part.Kt, P.data, seen);
+    pass.masked_scores(tile, Q, part.K, P.data, seen);
     for (std::size_t i = 0; i < P.rows; ++i) {
       const T* const saved = statistics + 2 * i;
       loops.exp_scaled(P.row(i), P.row(i), seen[i], saved[0], 1 / saved[1]);
@@ -277,7 +257,7 @@ void backward_strip(const Pass<T>& pass, BackwardPart<T>& part, const Strip& str
     else
       part.fill_up_to(tile.s1);
     gemm_on_this_thread<T>(dropped.t(), dO, part.dV.rows_between(tile.s0, tile.s1), 1, !first);
-    gemm_on_this_thread<T>(dO, part.Vt.columns_between(tile.s0, tile.s1), dS);
+    gemm_on_this_thread<T>(dO, part.V.rows_between(tile.s0, tile.s1).t(), dS);
     pass.drop(tile, dS.data);
     for (std::size_t i = 0; i < dS.rows; ++i) {
       loops.softmax_backward(P.row(i), dS.row(i), dS.row(i), seen[i], dot[i]);
@@ -315,9 +295,9 @@ template <class T>
 void Attention<T>::forward(const T* q_data, const T* k_data, const T* v_data, T* out_data, T* statistics) const {
   const Pass<T> pass(*this);
   pass.for_each_part([&](const Part& part, const Scratch<T>& scratch) {
-    const Matrix<const T> Kt = transpose(k.at(k_data, part.b, part.g), scratch.keys), V = v.at(v_data, part.b, part.g);
+    const Matrix<const T> K = k.at(k_data, part.b, part.g), V = v.at(v_data, part.b, part.g);
     pass.for_each_strip(part, [&](const Strip& strip) {
-      forward_strip(pass, strip, pass.rows_of(q, q_data, strip), Kt, V, pass.rows_of(out, out_data, strip),
+      forward_strip(pass, strip, pass.rows_of(q, q_data, strip), K, V, pass.rows_of(out, out_data, strip),
                     statistics + pass.first_statistic(strip), scratch.P);
     });
   });
@@ -329,9 +309,9 @@ void Attention<T>::backward(const T* q_data, const T* k_data, const T* v_data, c
   const Pass<T> pass(*this);
   KeyGradients<T> sums(pass, dk_data, dv_data);
   pass.for_each_part([&](const Part& part, const Scratch<T>& scratch) {
-    const Matrix<const T> K = k.at(k_data, part.b, part.g), V = v.at(v_data, part.b, part.g);
-    const Matrix<const T> Kt = transpose(K, scratch.keys), Vt = transpose(V, scratch.values);
-    BackwardPart<T> to{K, Kt, Vt, sums.dK(part), sums.dV(part), scratch, sums.initialized(part)};
+    BackwardPart<T> to{
+        k.at(k_data, part.b, part.g), v.at(v_data, part.b, part.g), sums.dK(part), sums.dV(part), scratch,
+        sums.initialized(part)};
     pass.for_each_strip(part, [&](const Strip& strip) {
       backward_strip(pass, to, strip, pass.rows_of(q, q_data, strip), pass.rows_of(out, out_data, strip),
                      pass.rows_of(out, dout_data, strip), pass.rows_of(q, dq_data, strip),

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cassert>
+#include <cstring>
 #include <limits>
 #include <new>
 
@@ -81,6 +82,49 @@ void blas_gemm(const Matrix<const T>& a, const Matrix<const T>& b, const Matrix<
                          b.data, leading(b), beta, c.data, leading(c));
 }
 
+// Writes the transpose of m, in blocks of 4 x 4.
+template <class T> void copy_transposed(const Matrix<const T>& m, T* to) {
+  using Vector [[gnu::vector_size(4 * sizeof(T))]] = T;
+  const std::size_t rows = m.rows / 4 * 4, columns = m.columns / 4 * 4;
+  for (std::size_t r = 0; r < rows; r += 4)
+    for (std::size_t c = 0; c < columns; c += 4) {
+      Vector x[4];
+      for (std::size_t i = 0; i < 4; ++i) std::memcpy(&x[i], m.row(r + i) + c, sizeof(Vector));
+      const Vector a = __builtin_shufflevector(x[0], x[1], 0, 4, 1, 5),
+                   b = __builtin_shufflevector(x[0], x[1], 2, 6, 3, 7),
+                   d = __builtin_shufflevector(x[2], x[3], 0, 4, 1, 5),
+                   e = __builtin_shufflevector(x[2], x[3], 2, 6, 3, 7);
+      const Vector y[4] = {__builtin_shufflevector(a, d, 0, 1, 4, 5), __builtin_shufflevector(a, d, 2, 3, 6, 7),
+                           __builtin_shufflevector(b, e, 0, 1, 4, 5), __builtin_shufflevector(b, e, 2, 3, 6, 7)};
+      for (std::size_t i = 0; i < 4; ++i) std::memcpy(to + (c + i) * m.rows + r, &y[i], sizeof(Vector));
+    }
+  for (std::size_t r = 0; r < m.rows; ++r)
+    for (std::size_t c = r < rows ? columns : 0; c < m.columns; ++c) to[c * m.rows + r] = m.row(r)[c];
+}
+
+// Without packing its operands, OpenBLAS multiplies faster if b, or c for a transposed a, has up to 128 x 128 elements.
+// Its kernels for AVX-512 do so for up to a million multiplications, unless b is transposed. Hence blocks of this size,
+// of rows or of the inner extent, and a transposed copy of b.
+template <class T>
+void blas_gemm_in_blocks(const Matrix<const T>& a, const Matrix<const T>& b, const Matrix<T>& c, T alpha, T beta) {
+  constexpr std::size_t kSmall = std::size_t{1} << 14, kUnpacked = 1000000, kRowsWorthACopy = 4;
+  if (b.transposed && b.rows * b.columns <= kSmall && c.rows >= kRowsWorthACopy) {
+    const Array<T> copy(Shape{b.rows * b.columns});
+    copy_transposed(b.t(), const_cast<T*>(copy.data()));
+    return blas_gemm_in_blocks(a, {copy.data(), b.rows, b.columns}, c, alpha, beta);
+  }
+  const std::size_t extent = a.transposed ? a.columns : c.rows, slice = (a.transposed ? c.rows : a.columns) * c.columns;
+  if (slice > kSmall || extent * slice <= kUnpacked) return blas_gemm(a, b, c, alpha, beta);
+  const std::size_t step = kUnpacked / slice / kUnit * kUnit;
+  for (std::size_t i = 0; i < extent; i += step) {
+    const std::size_t end = std::min(i + step, extent);
+    if (a.transposed)
+      blas_gemm(a.columns_between(i, end), b.rows_between(i, end), c, alpha, i == 0 ? beta : T(1));
+    else
+      blas_gemm(a.rows_between(i, end), b, c.rows_between(i, end), alpha, beta);
+  }
+}
+
 // Division by rows, columns or the inner extent. For few rows it and the rounding depend on the shapes only.
 template <class T> struct Plan {
   bool reads_once;  // by our loops, without BLAS
@@ -102,7 +146,7 @@ template <class T> struct Plan {
   }
 
   void multiply(const Matrix<const T>& a, const Matrix<const T>& b, const Matrix<T>& c, T alpha, T beta) const {
-    if (!reads_once) return blas_gemm(a, b, c, alpha, beta);
+    if (!reads_once) return blas_gemm_in_blocks(a, b, c, alpha, beta);
     const VectorLoops<T>& loops = vector_loops<T>();
     (b.transposed ? loops.few_rows_by_transpose : loops.row_by_matrix)(few_rows(a, b, c, alpha, beta));
   }

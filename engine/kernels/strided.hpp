@@ -79,6 +79,21 @@ template <class Y, class X, class F> Array<Y> map(const Array<X>& x, F f) {
   return y;
 }
 
+/// Sums over many rows, still to be added up: (blocks, row...). Calls add(r, sums) for each row, which adds to its
+/// block's sums. Divided by rows, so that a thread reads those that it also reads in other loops.
+template <class T, class Add> Array<T> sums_by_blocks(std::size_t rows, const Shape& row, Add add) {
+  const std::size_t size = element_count(row), chunks = chunks_for(rows * size);
+  const std::size_t blocks = std::max(chunks, rows / kMaxSumLength + 1);
+  Shape shape{blocks};
+  shape.insert(shape.end(), row.begin(), row.end());
+  Array<T> sums(shape, T(0));
+  parallel_for(blocks, chunks, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t i = begin; i < end; ++i)
+      for (std::size_t r = i * rows / blocks; r < (i + 1) * rows / blocks; ++r) add(r, sums.data() + i * size);
+  });
+  return sums;
+}
+
 /// An operand of a run: consecutive elements (`step` 1) or the same element throughout (`step` 0).
 template <class X> struct Operand {
   const X* data;

@@ -133,6 +133,14 @@ template <class T, class W> void add_product(Matrix<const T> a, Matrix<const W> 
   gemm<T>(a, b, {data, a.rows, b.columns}, 1, beta);
 }
 
+// gradient += Σ dy over the rows
+template <class T> void add_rows(Matrix<const T> dy, const Gradient<T>& gradient) {
+  if (!gradient.needs_grad()) return;
+  gradient += detail::sums_by_blocks<T>(dy.rows, {dy.columns}, [&](std::size_t r, T* sums) {
+    detail::vector_loops<T>().add(dy.row(r), sums, dy.columns);
+  });
+}
+
 }  // namespace
 
 template <class T> Tensor<T> matmul(const Tensor<T>& a, const Tensor<T>& b) { return multiply({}, a, b); }
@@ -145,7 +153,7 @@ template <class T> Tensor<T> linear(const Tensor<T>& x, const Tensor<T>& weight,
                 [x = x.shared_value(), weight = weight.shared_value()](const Array<T>& dy, auto& dx) {
                   add_product(matrix_of(dy), matrix_of(*weight), dx[0]);
                   add_product(matrix_of(dy).t(), matrix_of(*x), dx[1]);
-                  dx[2] += dy;
+                  add_rows(matrix_of(dy), dx[2]);
                 });
 }
 
@@ -156,7 +164,7 @@ Tensor<T> linear(const Tensor<T>& x, const Value<BFloat16>& weight, const Tensor
   const char* formula = bias.defined() ? "y = x Wᵀ + b; dx = dy W; db = Σ dy" : "y = x Wᵀ; dx = dy W";
   return record({"linear", formula}, std::move(y), {x, bias}, [weight](const Array<T>& dy, auto& dx) {
     add_product(matrix_of(dy), matrix_of(*weight), dx[0]);
-    dx[1] += dy;
+    add_rows(matrix_of(dy), dx[1]);
   });
 }
 

@@ -149,21 +149,6 @@ template <class T> struct Normalization {
     const T mean_gh = loops.dot(g, h, n) / static_cast<T>(n);
     loops.layer_norm_backward(g, h, dx, n, r, mean_g, mean_gh);
   }
-
-  // dw += sum over the rows of dy h, parallel over columns. Many rows are summed in blocks.
-  void add_weight_gradient(const Array<T>& dy, const Array<T>& h, T* dw) const {
-    const std::size_t max_chunks = (n + 127) / 128;
-    parallel_for(n, std::min(chunks_for(dy.size()), max_chunks), [&](std::size_t begin, std::size_t end) {
-      Array<T> partial(Shape{end - begin});
-      const std::size_t block = detail::kMaxSumLength * n;
-      for (std::size_t first = begin; first < dy.size(); first += block) {
-        partial.fill(T(0));
-        for (std::size_t i = first; i < std::min(first + block, dy.size()); i += n)
-          loops.add_product(dy.data() + i, h.data() + i, partial.data(), end - begin);
-        loops.add(partial.data(), dw + begin, end - begin);
-      }
-    });
-  }
 };
 
 // Checks the shapes. Returns the shape of a row, of the weight and of the bias.
@@ -199,13 +184,17 @@ Tensor<T> normalize(const char* operation, bool centred, const Tensor<T>& x, con
 
   return record(
       {operation, normalization_formula(centred, weight.defined(), bias.defined())}, std::move(y), {x, weight, bias},
-      [rule, h = std::move(h), r = std::move(r), weight = weight.shared_value()](const Array<T>& dy, auto& dx) {
-        if (dx[1].needs_grad()) rule.add_weight_gradient(dy, h, detail::zeroed_destination(dx[1]));
-        dx[2] += dy;
+      [rule, n, normalized, h = std::move(h), r = std::move(r), weight = weight.shared_value()](const Array<T>& dy,
+                                                                                                auto& dx) {
+        const auto add = [&](const Gradient<T>& gradient, auto add_row) {
+          if (gradient.needs_grad()) gradient += detail::sums_by_blocks<T>(r.size(), normalized, add_row);
+        };
+        add(dx[1], [&](std::size_t i, T* dw) { rule.loops.add_product(dy.data() + i * n, h.data() + i * n, dw, n); });
+        add(dx[2], [&](std::size_t i, T* db) { rule.loops.add(dy.data() + i * n, db, n); });
         if (!dx[0].needs_grad()) return;
         const T* w = weight ? weight->data() : nullptr;
-        dx[0] += by_rows<T>(dy.shape(), rule.n, [&](std::size_t i, T* out) {
-          rule.backward_row(dy.data() + i * rule.n, w, h.data() + i * rule.n, r.data()[i], out);
+        dx[0] += by_rows<T>(dy.shape(), n, [&](std::size_t i, T* out) {
+          rule.backward_row(dy.data() + i * n, w, h.data() + i * n, r.data()[i], out);
         });
       },
       [&](auto& arguments) { arguments.add("normalized_shape", normalized).add("eps", eps); });

@@ -309,9 +309,8 @@ void Attention<T>::backward(const T* q_data, const T* k_data, const T* v_data, c
   const Pass<T> pass(*this);
   KeyGradients<T> sums(pass, dk_data, dv_data);
   pass.for_each_part([&](const Part& part, const Scratch<T>& scratch) {
-    BackwardPart<T> to{
-        k.at(k_data, part.b, part.g), v.at(v_data, part.b, part.g), sums.dK(part), sums.dV(part), scratch,
-        sums.initialized(part)};
+    const Matrix<const T> K = k.at(k_data, part.b, part.g), V = v.at(v_data, part.b, part.g);
+    BackwardPart<T> to{K, V, sums.dK(part), sums.dV(part), scratch, sums.initialized(part)};
     pass.for_each_strip(part, [&](const Strip& strip) {
       backward_strip(pass, to, strip, pass.rows_of(q, q_data, strip), pass.rows_of(out, out_data, strip),
                      pass.rows_of(out, dout_data, strip), pass.rows_of(q, dq_data, strip),

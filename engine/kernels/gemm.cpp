@@ -85,33 +85,30 @@ void blas_gemm(const Matrix<const T>& a, const Matrix<const T>& b, const Matrix<
 // Writes the transpose of m, in blocks of 4 x 4.
 template <class T> void copy_transposed(const Matrix<const T>& m, T* to) {
   using Vector [[gnu::vector_size(4 * sizeof(T))]] = T;
+  const auto low = [](Vector a, Vector b) { return __builtin_shufflevector(a, b, 0, 4, 1, 5); };
+  const auto high = [](Vector a, Vector b) { return __builtin_shufflevector(a, b, 2, 6, 3, 7); };
   const std::size_t rows = m.rows / 4 * 4, columns = m.columns / 4 * 4;
   for (std::size_t r = 0; r < rows; r += 4)
     for (std::size_t c = 0; c < columns; c += 4) {
       Vector x[4];
       for (std::size_t i = 0; i < 4; ++i) std::memcpy(&x[i], m.row(r + i) + c, sizeof(Vector));
-      const Vector a = __builtin_shufflevector(x[0], x[1], 0, 4, 1, 5),
-                   b = __builtin_shufflevector(x[0], x[1], 2, 6, 3, 7),
-                   d = __builtin_shufflevector(x[2], x[3], 0, 4, 1, 5),
-                   e = __builtin_shufflevector(x[2], x[3], 2, 6, 3, 7);
-      const Vector y[4] = {__builtin_shufflevector(a, d, 0, 1, 4, 5), __builtin_shufflevector(a, d, 2, 3, 6, 7),
-                           __builtin_shufflevector(b, e, 0, 1, 4, 5), __builtin_shufflevector(b, e, 2, 3, 6, 7)};
-      for (std::size_t i = 0; i < 4; ++i) std::memcpy(to + (c + i) * m.rows + r, &y[i], sizeof(Vector));
+      const Vector y[4] = {low(x[0], x[2]), low(x[1], x[3]), high(x[0], x[2]), high(x[1], x[3])};
+      const Vector z[4] = {low(y[0], y[1]), high(y[0], y[1]), low(y[2], y[3]), high(y[2], y[3])};
+      for (std::size_t i = 0; i < 4; ++i) std::memcpy(to + (c + i) * m.rows + r, &z[i], sizeof(Vector));
     }
   for (std::size_t r = 0; r < m.rows; ++r)
     for (std::size_t c = r < rows ? columns : 0; c < m.columns; ++c) to[c * m.rows + r] = m.row(r)[c];
 }
 
-// Without packing its operands, OpenBLAS multiplies faster if b, or c for a transposed a, has up to 128 x 128 elements.
-// Its kernels for AVX-512 do so for up to a million multiplications, unless b is transposed. Hence blocks of this size,
-// of rows or of the inner extent, and a transposed copy of b.
+// OpenBLAS's kernels for AVX-512 multiply without packing up to a million times, unless b is transposed. This is faster
+// if the operand shared by all blocks, b or, for a transposed a, c, has up to 128 x 128 elements.
 template <class T>
 void blas_gemm_in_blocks(const Matrix<const T>& a, const Matrix<const T>& b, const Matrix<T>& c, T alpha, T beta) {
   constexpr std::size_t kSmall = std::size_t{1} << 14, kUnpacked = 1000000, kRowsWorthACopy = 4;
   if (b.transposed && b.rows * b.columns <= kSmall && c.rows >= kRowsWorthACopy) {
-    const Array<T> copy(Shape{b.rows * b.columns});
-    copy_transposed(b.t(), const_cast<T*>(copy.data()));
-    return blas_gemm_in_blocks(a, {copy.data(), b.rows, b.columns}, c, alpha, beta);
+    T copy[kSmall];  // on the stack, because the pool's threads do not allocate
+    copy_transposed(b.t(), copy);
+    return blas_gemm_in_blocks(a, Matrix<const T>(copy, b.rows, b.columns), c, alpha, beta);
   }
   const std::size_t extent = a.transposed ? a.columns : c.rows, slice = (a.transposed ? c.rows : a.columns) * c.columns;
   if (slice > kSmall || extent * slice <= kUnpacked) return blas_gemm(a, b, c, alpha, beta);

@@ -95,8 +95,6 @@ using detail::chunks_for, detail::Combination, detail::parallel_for, detail::req
 
 namespace {
 
-constexpr std::size_t kRow = 64;  // a row of logits costs as much as this many more elements
-
 void check_logits(const char* operation, const Shape& shape, bool is_mean) {
   require(!shape.empty() && shape.back() > 0, operation, "expected logits of shape (..., classes), got ", shape);
   require(!is_mean || element_count(shape) > 0, operation,
@@ -130,8 +128,9 @@ Tensor<T> record_cross_entropy(const char* formula, const Tensor<T>& logits, Tar
   detail::CrossEntropy<T> rule{logits.shape().back(), static_cast<T>(options.label_smoothing), options.weight};
   const Shape shape(logits.shape().begin(), logits.shape().end() - 1);
   const std::size_t rows = element_count(shape), classes = rule.classes;
+  const std::size_t chunks = chunks_for(rows * (classes + 64));  // a row costs as much as 64 more elements
   Array<T> largest(shape), sums(shape), losses(shape, T(0)), counts(shape, T(0));
-  parallel_for(rows, chunks_for(rows * (classes + kRow)), [&](std::size_t begin, std::size_t end) {
+  parallel_for(rows, chunks, [&](std::size_t begin, std::size_t end) {
     for (std::size_t i = begin; i < end; ++i) {
       const auto target = target_of(i);
       if (!target) continue;
@@ -153,7 +152,7 @@ Tensor<T> record_cross_entropy(const char* formula, const Tensor<T>& logits, Tar
         const auto add = [&](const Gradient<T>& input, auto row) {
           if (!input.needs_grad()) return;
           Array<T> gradient(x->shape());
-          parallel_for(rows, chunks_for(rows * (classes + kRow)), [&](std::size_t begin, std::size_t end) {
+          parallel_for(rows, chunks, [&](std::size_t begin, std::size_t end) {
             for (std::size_t i = begin; i < end; ++i) {
               T* out = gradient.data() + i * classes;
               if (const auto target = target_of(i))

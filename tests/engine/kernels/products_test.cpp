@@ -154,6 +154,11 @@ TEST_CASE_TEMPLATE("Products of every shape, transposed or not, match plain sums
       {30, 4501, 20, true, false, 1, 0},         //
       {64, 600, 64, false, true, 0.125, 1, 4},   //
       {100, 999, 90, true, false, -2, 0.5, 1},   //
+      {300, 64, 65, false, true, 0.5, 1, 3},     // in blocks of rows, by a copy of b
+      {301, 63, 66},                             // in blocks of rows
+      {63, 400, 66, true, false, 0.5, 0.25, 2},  // in blocks of the inner extent
+      {65, 401, 64, true, true, 2, 1},           //
+      {5, 6, 7, false, true, 0.5, 2, 1},         // a copy of b in few and partial blocks
   };
   for (const Product& product : products)
     for (const bool with_bias : {false, true}) check_product<T>(product, {1, 2, 3, 7}, with_bias);

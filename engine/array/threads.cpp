@@ -52,7 +52,8 @@ class InLoop {
   Where before_;
 };
 
-// A hint to the processor in a waiting loop, and its rounding and flush-to-zero modes, which are local to a thread.
+// A hint to the processor in a waiting loop, and its rounding and flush-to-zero modes, which are local to a thread. On
+// other processors the pool's threads keep their own modes.
 #if defined(__x86_64__)
 void relax() { __builtin_ia32_pause(); }
 using FloatModes = unsigned;
@@ -60,15 +61,6 @@ FloatModes float_modes() { return _mm_getcsr() & ~0x3fU; }  // without the stick
 void set_float_modes(FloatModes modes) {
   if (float_modes() != modes) _mm_setcsr(modes);
 }
-#elif defined(__aarch64__)
-void relax() { asm volatile("yield"); }
-using FloatModes = std::uint64_t;
-FloatModes float_modes() {
-  FloatModes modes;
-  asm volatile("mrs %0, fpcr" : "=r"(modes));
-  return modes;
-}
-void set_float_modes(FloatModes modes) { asm volatile("msr fpcr, %0" : : "r"(modes)); }
 #else
 void relax() {}
 using FloatModes = int;

@@ -49,12 +49,9 @@ Tensor<T> by_loops(const Operation& operation, const Tensor<T>& x, F forward, B 
                    const Describe& describe = {}) {
   return record(
       operation, map<T>(x.value(), forward), {x},
-      [x = x.shared_value(), backward](const Array<T>& dy, auto& dx) {
-        Array<T> gradient(dy.shape());
-        parallel_for(dy.size(), chunks_for(dy.size()), [&](std::size_t begin, std::size_t end) {
-          backward(x->data() + begin, dy.data() + begin, gradient.data() + begin, end - begin);
-        });
-        dx[0] += std::move(gradient);
+      [name = operation.name, x = x.shared_value(), backward](const Array<T>& dy, auto& dx) {
+        const auto run = [&](T* to, std::size_t n, auto at, auto d) { backward(at.data, d.data, to, n); };
+        dx[0] += detail::zip_runs<T>(name, run, *x, dy);
       },
       describe);
 }

@@ -10,7 +10,7 @@
 namespace tapegrad {
 namespace {
 
-using detail::require, detail::require_in_range, detail::vector_loops, detail::zip;
+using detail::require, detail::require_in_range, detail::vector_loops, detail::zip, detail::with_shape;
 
 // A reduction's shapes. With the reduced axes as extents of 1, a result broadcasts back to the input's shape: the rules
 // below use this form.
@@ -43,11 +43,6 @@ Reduced plan_reduction(const char* operation, const Shape& shape, const Axes& ax
   }
   require(r.count > 0 || !purpose, operation, "expected at least one element ", purpose, ", got shape ", shape);
   return r;
-}
-
-template <class T> Array<T> with_shape(Array<T> x, const Shape& shape) {
-  x.reshape(shape);
-  return x;
 }
 
 // Returns shape r.kept.

@@ -34,16 +34,9 @@ template <class List> List inserted(List list, std::size_t i, typename List::val
 // The same elements in the same order with another shape.
 template <class T, class Describe = detail::NoArguments>
 Tensor<T> reshaped(const char* operation, const Tensor<T>& x, const Shape& shape, const Describe& describe = {}) {
-  Array<T> y = x.value();
-  y.reshape(shape);
   return record(
-      {operation, "y = reshape(x); dx = reshape(dy)"}, std::move(y), {x},
-      [before = x.shape()](const Array<T>& dy, auto& dx) {
-        Array<T> g = dy;
-        g.reshape(before);
-        dx[0] += std::move(g);
-      },
-      describe);
+      {operation, "y = reshape(x); dx = reshape(dy)"}, detail::with_shape(x.value(), shape), {x},
+      [before = x.shape()](const Array<T>& dy, auto& dx) { dx[0] += detail::with_shape(dy, before); }, describe);
 }
 
 template <class T, class Describe>

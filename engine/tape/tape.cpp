@@ -1,9 +1,11 @@
 #include "tape.hpp"
 
+#include <atomic>
 #include <cstdio>
 #include <exception>
 #include <utility>
 
+#include "../array/internal/error.hpp"
 #include "internal/recording.hpp"
 
 namespace tapegrad {
@@ -36,5 +38,20 @@ detail::Recording* Tape::with_number(std::uint64_t number) noexcept {
 }
 
 std::size_t Tape::size() const { return recording_->of<float>().size() + recording_->of<double>().size(); }
+
+static std::uint64_t next_number() {
+  static std::atomic<std::uint64_t> last{0};
+  return ++last;
+}
+
+detail::Recording::Recording(const TapeOptions& options)
+    : number_(next_number()), options_(options), of_float_(number_, options), of_double_(number_, options) {}
+
+void detail::Recording::begin_backward() {
+  require_usage(!in_backward_, "backward",
+                "expected a call outside the Tape's own backward pass, got one within it, such as from a hook; "
+                "use another Tape there");
+  in_backward_ = true;
+}
 
 }  // namespace tapegrad

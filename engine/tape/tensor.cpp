@@ -16,6 +16,13 @@ static Recording& recording_of(const char* operation, const Origin& origin) {
   return *recording;
 }
 
+template <class T>
+void detail::GradSlot<T>::throw_resized(const char* operation, const char* what, const char* name,
+                                        const Array<T>& x) const {
+  fail<std::logic_error>(operation, "expected a ", what, " to keep its shape ", shape, ", got ", name,
+                         *name == '\0' ? "" : " ", x.shape(), "; change its elements, not its shape");
+}
+
 template <class T> void Tensor<T>::throw_undefined() const {
   require_usage(
       !slot_, "value", "expected a parameter that holds its value, got ", name().empty() ? "one of shape" : name(), " ",
@@ -90,6 +97,8 @@ template <class T> void Tensor<T>::backward(Array<T> seed, RetainGraph retain) c
   Sweep<T>(recording, origin_.node, make_value<T>(std::move(seed)), retain).run();
 }
 
+template struct detail::GradSlot<float>;
+template struct detail::GradSlot<double>;
 template class Tensor<float>;
 template class Tensor<double>;
 

@@ -55,6 +55,12 @@ template <class T> Array<T> uninitialized(const char* operation, const Shape& sh
   return Array<T>(shape);
 }
 
+/// The same elements in another shape of as many.
+template <class T> Array<T> with_shape(Array<T> x, const Shape& shape) {
+  x.reshape(shape);
+  return x;
+}
+
 Strides contiguous_strides(const Shape& shape);  ///< Strides of a row-major array, in elements.
 
 Strides broadcast_strides(const Shape& from, const Shape& to);  ///< Strides to read `from` in the shape `to`.

@@ -52,8 +52,7 @@ class InLoop {
   Where before_;
 };
 
-// A hint to the processor in a waiting loop, and its rounding and flush-to-zero modes, which are local to a thread. On
-// other processors the pool's threads keep their own modes.
+// A hint to the processor in a waiting loop, and the thread's rounding and flush-to-zero modes, where known.
 #if defined(__x86_64__)
 void relax() { __builtin_ia32_pause(); }
 using FloatModes = unsigned;

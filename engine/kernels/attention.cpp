@@ -40,8 +40,7 @@ struct Part {
   std::size_t b, g, number, first, last;
 };
 
-// Working memory: three tiles.
-template <class T> struct Scratch { T *P, *dS, *dropped; };
+template <class T> struct Scratch { T *P, *dS, *dropped; };  // working memory: three tiles
 
 // What both passes share. The division of work among threads depends on the shapes only, and so do the results.
 template <class T> struct Pass {

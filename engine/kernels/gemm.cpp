@@ -85,26 +85,30 @@ void blas_gemm(const Matrix<const T>& a, const Matrix<const T>& b, const Matrix<
 // Writes the transpose of m, in blocks of 4 x 4.
 template <class T> void copy_transposed(const Matrix<const T>& m, T* to) {
   using Vector [[gnu::vector_size(4 * sizeof(T))]] = T;
-  const auto low = [](Vector a, Vector b) { return __builtin_shufflevector(a, b, 0, 4, 1, 5); };
-  const auto high = [](Vector a, Vector b) { return __builtin_shufflevector(a, b, 2, 6, 3, 7); };
+  const auto zip = [](const Vector& a, const Vector& b, Vector* to) {
+    to[0] = __builtin_shufflevector(a, b, 0, 4, 1, 5);
+    to[1] = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+  };
   const std::size_t rows = m.rows / 4 * 4, columns = m.columns / 4 * 4;
   for (std::size_t r = 0; r < rows; r += 4)
     for (std::size_t c = 0; c < columns; c += 4) {
-      Vector x[4];
+      Vector x[4], y[4];
       for (std::size_t i = 0; i < 4; ++i) std::memcpy(&x[i], m.row(r + i) + c, sizeof(Vector));
-      const Vector y[4] = {low(x[0], x[2]), low(x[1], x[3]), high(x[0], x[2]), high(x[1], x[3])};
-      const Vector z[4] = {low(y[0], y[1]), high(y[0], y[1]), low(y[2], y[3]), high(y[2], y[3])};
-      for (std::size_t i = 0; i < 4; ++i) std::memcpy(to + (c + i) * m.rows + r, &z[i], sizeof(Vector));
+      zip(x[0], x[2], y);
+      zip(x[1], x[3], y + 2);
+      zip(y[0], y[2], x);
+      zip(y[1], y[3], x + 2);
+      for (std::size_t i = 0; i < 4; ++i) std::memcpy(to + (c + i) * m.rows + r, &x[i], sizeof(Vector));
     }
   for (std::size_t r = 0; r < m.rows; ++r)
     for (std::size_t c = r < rows ? columns : 0; c < m.columns; ++c) to[c * m.rows + r] = m.row(r)[c];
 }
 
-// OpenBLAS's kernels for AVX-512 multiply without packing up to a million times, unless b is transposed. This is faster
-// if the operand shared by all blocks, b or, for a transposed a, c, has up to 128 x 128 elements.
+// OpenBLAS's kernels for AVX-512 do not pack operands for up to a million multiplications, unless b is transposed:
+// hence blocks of that size, and a copy of the transpose. Faster if the matrix shared by all blocks, b or c, is small.
 template <class T>
 void blas_gemm_in_blocks(const Matrix<const T>& a, const Matrix<const T>& b, const Matrix<T>& c, T alpha, T beta) {
-  constexpr std::size_t kSmall = std::size_t{1} << 14, kUnpacked = 1000000, kRowsWorthACopy = 4;
+  constexpr std::size_t kSmall = 128 * 128, kUnpacked = 1000000, kRowsWorthACopy = 4;
   if (b.transposed && b.rows * b.columns <= kSmall && c.rows >= kRowsWorthACopy) {
     T copy[kSmall];  // on the stack, because the pool's threads do not allocate
     copy_transposed(b.t(), copy);

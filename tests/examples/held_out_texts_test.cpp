@@ -119,7 +119,7 @@ TEST_CASE("A stop request for the whole job also applies to parts that begin lat
 TEST_CASE("Ctrl-C ends a cross-validation with the finished folds") {
   const TemporaryFolder folder;
   const auto run = run_interrupted_at(
-      "fold 2 of", "text_classifier --steps 300 --folds 100 --data " + folder.write("data", noisy_texts(200)) + small);
+      "fold 2 of", "text_classifier --steps 3000 --folds 100 --data " + folder.write("data", noisy_texts(200)) + small);
   CHECK(run.err == "");
   CHECK(run.status == 130);
   CHECK(run.out_from("interrupted; keeping") != "");

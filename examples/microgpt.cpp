@@ -28,10 +28,10 @@ struct MicroGpt {
 int main(int argc, char** argv) {
   std::vector<Ids> names;
   std::ifstream file(argc > 1 ? argv[1] : "");
-  for (std::string line; std::getline(file, line);) {
-    if (line.find_first_not_of("abcdefghijklmnopqrstuvwxyz") < MicroGpt::kContext) continue;
+  for (std::string name; file >> name;) {
+    if (name.find_first_not_of("abcdefghijklmnopqrstuvwxyz") < MicroGpt::kContext) continue;
     names.push_back({26});
-    for (const char c : line.substr(0, MicroGpt::kContext - 1)) names.back().push_back(c - 'a');
+    for (const char c : name.substr(0, MicroGpt::kContext - 1)) names.back().push_back(c - 'a');
   }
   if (names.empty()) return std::cerr << "expected a file of lowercase names: microgpt names.txt\n", 2;
   MicroGpt model;

@@ -5,6 +5,8 @@
 #include <xtensor/xcsv.hpp>
 #include <xtensor/xview.hpp>
 
+#include <algorithm>
+#include <cctype>
 #include <fstream>
 #include <iostream>
 #include <sstream>
@@ -30,9 +32,13 @@ Table load(const std::string& path) try {
   std::getline(file, header);
   std::stringstream lines;
   lines << file.rdbuf();
-  const bool numbers_only = lines.str().find_first_not_of("0123456789.+-eE, \r\n") == std::string::npos;
-  const Table table = xt::load_csv<float>(lines);  // of "7x" it would read the 7
-  if (!numbers_only || table.shape(0) < 20 || table.shape(1) < 2) throw std::runtime_error("");
+  const std::string text = lines.str();  // load_csv would read 7 from "7x" and 2024 from "2024-01-15"
+  const auto is_date = [](char left, char right) { return std::isdigit(left) && right == '-'; };
+  if (text.find_first_not_of("0123456789.+-eE, \r\n") != std::string::npos ||
+      std::adjacent_find(text.begin(), text.end(), is_date) != text.end())
+    throw std::runtime_error("");
+  const Table table = xt::load_csv<float>(lines);
+  if (table.shape(0) < 20 || table.shape(1) < 2) throw std::runtime_error("");
   return table;
 } catch (const std::exception&) {
   throw std::runtime_error(

@@ -19,7 +19,8 @@ void add_output_options(CLI::App& app, Given<OutputOptions>& given, std::string&
   app.add_option("--resume", resume,
                  "Resume a saved run; the final weights are the same as without the\n"
                  "interruption. Its options come from the file, where it is saved\n"
-                 "again; only --steps and the output files may change")
+                 "again; only --steps and the paths of data and output files may\n"
+                 "change")
       ->type_name("FILE")
       ->check(some_path())
       ->group(group);

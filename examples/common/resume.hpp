@@ -29,8 +29,9 @@ template <class Options> struct ResumedPart {
 };
 
 /// Takes a program's options from the run to resume. `given` has the members training, outputs and seed of GivenRun;
-/// `kept` and `options` have training and outputs; `parts` are the program's own. Only output files may change, and
-/// --steps may increase. Throws CLI::ValidationError for other differences, and like Given::check.
+/// `kept` and `options` have training and outputs; `parts` are the program's own. The paths of outputs and of the data
+/// may change, and --steps may increase; the program compares the data with the run's. Throws CLI::ValidationError for
+/// other differences, and like Given::check.
 template <class Options, class AllGiven, class SavedRun, class... Parts>
 void resume(const CLI::App& app, Options& options, const AllGiven& given, const SavedRun& kept, std::uint64_t kept_seed,
             const ResumedPart<Parts>&... parts) {
@@ -40,18 +41,17 @@ void resume(const CLI::App& app, Options& options, const AllGiven& given, const 
     part.given.check(options.resume, part.kept);
     const std::vector<std::string> more = part.given.contradicting(part.kept);
     contradicting.insert(contradicting.end(), more.begin(), more.end());
-    part.options = part.kept;
+    part.options = part.given.value_or(part.kept);
   };
   (take(parts), ...);
   take(training);
   given.outputs.check(options.resume, kept.outputs);
-  const std::size_t steps = given.training.value_or(kept.training).steps;
-  if (steps > kept.training.steps) std::erase(contradicting, "--steps");
+  if (options.training.steps > kept.training.steps) std::erase(contradicting, "--steps");
+  for (const char* path : {"--data", "--language", "--train"}) std::erase(contradicting, path);
   if (app.count("--seed") > 0 && given.seed != kept_seed) contradicting.push_back("--seed");
   if (!contradicting.empty())
     throw CLI::ValidationError(contradicting.front(),
                                "expected the same value as in the resumed run; only --steps may increase");
-  options.training.steps = steps;
   options.outputs = kept.outputs;
   options.outputs.checkpoint = options.resume;
   options.outputs = given.outputs.value_or(options.outputs);

@@ -108,7 +108,7 @@ void check_combinations(const CLI::App& app, const LanguageModelOptions& options
     refuse_with(app, "--data",
                 {"--lines", "--encoding", "--save", "--load", "--best", "--checkpoint", "--checkpoint-every",
                  "--eval-every", "--patience", "--prompt", "--length", "--temperature", "--top-k", "--top-p",
-                 "--explain", "--page", "--minutes", "--depth"},
+                 "--explain", "--page", "--minutes", "--depth", "--resume"},
                 "not allowed with --data random, whose sequences are not text");
   const auto require = [&](const char* option, bool holds, const char* expected) {
     if (app.count(option) > 0 && !holds) throw CLI::ValidationError(option, expected);

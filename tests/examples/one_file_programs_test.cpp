@@ -15,7 +15,7 @@ namespace tg = tapegrad;
 
 TEST_CASE("microgpt memorizes a few names and prints names") {
   const TemporaryFolder folder;
-  std::ofstream(folder / "names.txt") << "anna\nbert\ncarla\ndavid\nemma\nfelix\ngreta\nhugo\nInvalid\n";
+  std::ofstream(folder / "names.txt") << "anna\r\nbert\r\ncarla\ndavid\nemma\nfelix\ngreta\nhugo\nInvalid\n";
   const Run run = run_well("microgpt " + folder.path("names.txt"));
   CHECK(run.number_after("step 0, loss ") > 3);
   CHECK(run.number_after("step 2000, loss ") < 0.6);
@@ -47,10 +47,7 @@ TEST_CASE("tabular predicts Friedman's first function") {
 
 TEST_CASE("train_gpt learns a repetitive text, saves its weights and continues from them") {
   const TemporaryFolder folder;
-  {
-    std::ofstream text(folder / "text.txt");
-    for (int i = 0; i < 400; ++i) text << "the tape records, the sweep propagates.\n";
-  }
+  folder.write("text.txt", repeated("the tape records, the sweep propagates.\n", 400));
   const std::string command = "cd " + folder.path("") + " && $examples/train_gpt text.txt ";
   const Run run = run_shell(command + "60");
   CHECK(run.status == 0);
@@ -65,6 +62,8 @@ TEST_CASE("train_gpt learns a repetitive text, saves its weights and continues f
   std::filesystem::copy_file(folder / "text.txt", folder / "other.txt");
   check_message(run_shell("cd " + folder.path("") + " && $examples/train_gpt other.txt 0"), "train_gpt",
                 "expected saved weights in other-gpt.safetensors, got no such file");
+  folder.write("text.txt", repeated("Über alles Bytes", 100));
+  CHECK(contains(run_shell(command + "1").out, "loaded the weights in text-gpt.safetensors\n"));
 }
 
 TEST_CASE("The one-file programs name their expected input") {
@@ -75,7 +74,9 @@ TEST_CASE("The one-file programs name their expected input") {
   check_message(run_example("train_gpt missing.txt"), "train_gpt",
                 "expected a readable text file, got \"missing.txt\"; check the path");
   const TemporaryFolder folder;
-  for (const auto& [row, told] : {std::pair("7x,1\n", "lines of 2 or more numbers"), {"7,0\n", "in the last column"}}) {
+  for (const auto& [row, told] : {std::pair("7x,1\n", "lines of 2 or more numbers"),
+                                  {"2024-01-15,1\n", "lines of 2 or more numbers"},
+                                  {"7,0\n", "in the last column"}}) {
     const std::string table = folder.write("table.csv", "a,b\n" + repeated(row, 30));
     check_message(run_example("tabular " + table), "tabular", told);
   }

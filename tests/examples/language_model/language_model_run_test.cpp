@@ -100,7 +100,7 @@ TEST_CASE("A run can be resumed for more steps, but not with other options") {
   const std::string reason = ": expected the same value as in the resumed run; only --steps may increase";
   check_refusals(resume, {{" --lr 0.02", "--lr" + reason},
                           {" --layers 2", "--layers" + reason},
-                          {" --data other", "--data" + reason},
+                          {" --data random", "--resume: not allowed with --data random"},
                           {" --seed 6", "--seed" + reason},
                           {" --steps 29", "--steps" + reason},
                           {" --depth 1", "--depth: not allowed with --resume, which takes both from the run"},
@@ -114,6 +114,8 @@ TEST_CASE("A run can be resumed for more steps, but not with other options") {
 
   folder.write("text", rhyme(101));
   check_refusals(resume, {{"", "expected the run's training texts, got others"}});
+  run_well(resume + " --data " + folder.write("moved", rhyme(100)));
+  run_well(resume);  // takes the new path from the file
   const Run no_run = run_example("language_model --resume " + folder.path("more"));
   CHECK(contains(no_run.err, "more: expected a model saved by language_model --checkpoint"));
 }

@@ -85,4 +85,12 @@ template <class Make> auto make_from_settings(const std::string& path, const std
   }
 }
 
+/// Reads the options of a run from its checkpoint's metadata entry SavedRun::entry. Throws std::runtime_error, naming
+/// the file, if it is not a run of this program.
+template <class SavedRun> SavedRun read_saved(const std::string& path) {
+  return make_from_settings(path, SavedRun::entry, [](const nlohmann::json& settings, std::size_t) {
+    return kept_options<SavedRun>(settings);
+  });
+}
+
 }  // namespace examples

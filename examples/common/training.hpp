@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <iostream>
 #include <limits>
 #include <optional>
 #include <string>
@@ -40,6 +41,25 @@ struct TrainingState {
   /// Stores the current number of ranks. Prints a notice if a resumed run had another number: sums are then rounded in
   /// another order.
   void start_on_ranks();
+};
+
+/// A run's saved state. Its options are in the metadata.
+template <class Model> struct TrainingRun {
+  Model& model;
+  TrainingState training;
+  TAPEGRAD_FIELDS(model, training)
+
+  /// Starts a run on all ranks, or resumes the one in a file.
+  TrainingRun(Model& trained, const tapegrad::Parameters<float>& parameters, const TrainingOptions& options,
+              const std::string& resume)
+      : model(trained), training(parameters, options) {
+    if (!resume.empty()) {
+      tapegrad::load(*this, resume);
+      std::cout << "resuming at step " << training.step << '\n';
+    }
+    training.start_on_ranks();
+    tapegrad::mpi::Group().broadcast(*this);
+  }
 };
 
 /// A program's callbacks and files for the training loop. All except next_loss are optional.

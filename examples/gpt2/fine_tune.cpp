@@ -12,6 +12,7 @@
 #include "../common/printable.hpp"
 #include "../common/progress.hpp"
 #include "../common/ranks.hpp"
+#include "../common/settings.hpp"
 #include "../common/shift.hpp"
 #include "../common/text.hpp"
 #include "../common/training.hpp"
@@ -25,13 +26,6 @@
 namespace tg = tapegrad;
 
 namespace {
-
-/// A run's saved state. Its options are in the metadata.
-struct Run {
-  LanguageModel<>& model;
-  examples::TrainingState training;
-  TAPEGRAD_FIELDS(model, training)
-};
 
 /// A text's training and validation data.
 struct Texts {
@@ -63,7 +57,7 @@ Texts read_texts(const Config& config, const Tokenizer& tokenizer, const std::st
 
 tg::Metadata metadata_of(const Gpt2Options& options, const std::string& fingerprint) {
   const SavedFineTuning kept{options.fine_tune, options.training, options.outputs, options.merge, fingerprint};
-  return {{kept_entry, nlohmann::json(kept).dump()}};
+  return {{SavedFineTuning::entry, nlohmann::json(kept).dump()}};
 }
 
 }  // namespace
@@ -79,7 +73,7 @@ void save_result(const Pretrained& pretrained, const Gpt2Options& options, const
 int fine_tune(Pretrained& pretrained, const Gpt2Options& options) {
   LanguageModel<>& model = pretrained.model;
   const Texts texts = read_texts(pretrained.config, pretrained.tokenizer, options.fine_tune.data);
-  if (!options.resume.empty() && read_kept(options.resume).fingerprint != texts.fingerprint)
+  if (!options.resume.empty() && examples::read_saved<SavedFineTuning>(options.resume).fingerprint != texts.fingerprint)
     throw std::runtime_error(examples::printable(options.fine_tune.data) +
                              ": expected the run's training text and a folder with the same config.json and tokenizer, "
                              "got others");
@@ -97,14 +91,8 @@ int fine_tune(Pretrained& pretrained, const Gpt2Options& options) {
   const tg::Parameters<float> parameters = trained_parameters(model);
   tg::print(std::cout, model);
 
-  Run run{model, examples::TrainingState(parameters, options.training)};
-  if (!options.resume.empty()) {
-    tg::load(run, options.resume);
-    std::cout << "resuming at step " << run.training.step << '\n';
-  }
-  run.training.start_on_ranks();
+  examples::TrainingRun run(model, parameters, options.training, options.resume);
   const tg::mpi::Group ranks;
-  ranks.broadcast(run);
 
   Pieces pieces(texts.train, context + 1, options.training.batch_size);
   examples::TrainingHooks hooks = examples::writing_hooks(

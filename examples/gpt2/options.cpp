@@ -66,7 +66,7 @@ void complete(Gpt2Options& options, const Given& given) {
 }
 
 void resume(const CLI::App& app, Gpt2Options& options, const Given& given) {
-  const SavedFineTuning kept = read_kept(options.resume);
+  const SavedFineTuning kept = examples::read_saved<SavedFineTuning>(options.resume);
   examples::resume(app, options, given, kept, kept.fine_tune.seed,
                    examples::ResumedPart<FineTuneOptions>{given.fine_tune, kept.fine_tune, options.fine_tune});
   options.merge |= kept.merge;
@@ -185,12 +185,6 @@ void add_fine_tune_options(CLI::App& app, Gpt2Options& options, Given& given) {
 }
 
 }  // namespace
-
-SavedFineTuning read_kept(const std::string& path) {
-  return examples::make_from_settings(path, kept_entry, [](const nlohmann::json& settings, std::size_t) {
-    return examples::kept_options<SavedFineTuning>(settings);
-  });
-}
 
 void add_options(CLI::App& app, Gpt2Options& options) {
   app.name("gpt2");

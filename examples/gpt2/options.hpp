@@ -30,6 +30,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(FineTuneOptions, data, context, dropout, lora
 /// The options of a fine-tuning run in its checkpoint, with a fingerprint of the model's configuration and the text's
 /// tokens.
 struct SavedFineTuning {
+  static constexpr const char* entry = "gpt2 --checkpoint";  ///< in the metadata
   FineTuneOptions fine_tune;
   examples::TrainingOptions training;
   examples::OutputOptions outputs;
@@ -37,12 +38,6 @@ struct SavedFineTuning {
   std::string fingerprint;
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SavedFineTuning, fine_tune, training, outputs, merge, fingerprint)
-
-/// The metadata entry that identifies such a checkpoint.
-inline constexpr const char* kept_entry = "gpt2 --checkpoint";
-
-/// Reads the options in a run's checkpoint. Throws std::runtime_error, naming the file, if it is not one.
-SavedFineTuning read_kept(const std::string& path);
 
 struct Gpt2Options {
   std::string folder, adapter;

@@ -66,7 +66,7 @@ void print_test(Writer& writer, const std::vector<examples::Ids>& tests, const s
 int learn_text(LanguageModelOptions options) {
   const Corpus corpus = read_corpus(options, options.source);
   const std::string print = fingerprint(corpus);
-  if (!options.resume.empty() && read_kept_run(options.resume).fingerprint != print)
+  if (!options.resume.empty() && examples::read_saved<SavedRun>(options.resume).fingerprint != print)
     throw std::runtime_error(examples::printable(corpus.name) + ": expected the run's training texts, got others");
   Writer writer = options.resume.empty() ? make_writer(corpus, options) : load(options.resume);
   check_use(writer, options);

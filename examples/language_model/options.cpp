@@ -248,12 +248,6 @@ void add_use_options(CLI::App& app, LanguageModelOptions& options, examples::Giv
 
 }  // namespace
 
-SavedRun read_kept_run(const std::string& path) {
-  return examples::make_from_settings(path, run_entry, [](const nlohmann::json& settings, std::size_t) {
-    return examples::kept_options<SavedRun>(settings);
-  });
-}
-
 void add_options(CLI::App& app, LanguageModelOptions& options) {
   app.name("language_model");
   app.description(description);
@@ -274,7 +268,7 @@ void add_options(CLI::App& app, LanguageModelOptions& options) {
     if (options.resume.empty())
       complete(options, *given);
     else
-      examples::resume(app, options, *given, read_kept_run(options.resume));
+      examples::resume(app, options, *given, examples::read_saved<SavedRun>(options.resume));
     options.source = source_of(options.run);
     check_combinations(app, options);
     examples::require_utf8_in_kept(app, options.outputs,

@@ -35,6 +35,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RunOptions, language, data, lines, encoding, 
 
 /// The options of a run in its checkpoint, with the fingerprint of its data.
 struct SavedRun {
+  static constexpr const char* entry = "language_model --checkpoint";  ///< in the metadata
   RunOptions run;
   ModelOptions model;
   examples::TrainingOptions training;
@@ -42,12 +43,6 @@ struct SavedRun {
   std::string fingerprint;
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SavedRun, run, model, training, outputs, fingerprint)
-
-/// The metadata entry that distinguishes a run's checkpoint from a model's.
-inline constexpr const char* run_entry = "language_model --checkpoint";
-
-/// Reads the options in a run's checkpoint. Throws std::runtime_error, naming the file, if it is not one.
-SavedRun read_kept_run(const std::string& path);
 
 struct LanguageModelOptions {
   Source source = Source::words;

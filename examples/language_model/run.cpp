@@ -19,17 +19,10 @@ namespace tg = tapegrad;
 
 namespace {
 
-/// A run's saved state. Its options are in the metadata.
-struct Run {
-  LanguageModel<>& model;
-  examples::TrainingState training;
-  TAPEGRAD_FIELDS(model, training)
-};
-
 tg::Metadata metadata_of(const Writer& writer, const LanguageModelOptions& options, const std::string& fingerprint) {
   tg::Metadata metadata = settings_of(writer);
   const SavedRun kept{options.run, options.model, options.training, options.outputs, fingerprint};
-  metadata[run_entry] = nlohmann::json(kept).dump();
+  metadata[SavedRun::entry] = nlohmann::json(kept).dump();
   return metadata;
 }
 
@@ -105,14 +98,8 @@ std::size_t steps_within(double minutes, const Writer& writer, const Texts& text
 
 int train(Writer& writer, const Texts& texts, const LanguageModelOptions& options, const std::string& fingerprint) {
   const auto parameters = tg::parameters(writer.model);
-  Run run{writer.model, examples::TrainingState(parameters, options.training)};
-  if (!options.resume.empty()) {
-    tg::load(run, options.resume);
-    std::cout << "resuming at step " << run.training.step << '\n';
-  }
-  run.training.start_on_ranks();
+  examples::TrainingRun run(writer.model, parameters, options.training, options.resume);
   const tg::mpi::Group ranks;
-  ranks.broadcast(run);
 
   TrainingLoss loss(texts, options, writer.writes_lines());
   examples::TrainingHooks hooks = examples::writing_hooks(

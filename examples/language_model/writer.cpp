@@ -135,7 +135,7 @@ Writer load(const std::string& path) {
     const ModelOptions options = read_sizes(settings, numbers);
     const Vocabulary vocabulary(examples::names_at(settings, "vocabulary", numbers / options.width));
     Writer writer{read_source(settings.at("source")), vocabulary, settings.at("list"), options};
-    const bool is_run = tg::load_metadata(path).contains(run_entry);
+    const bool is_run = tg::load_metadata(path).contains(SavedRun::entry);
     tg::load(writer.model, path, {.prefix = is_run ? "model." : ""});
     return writer;
   });

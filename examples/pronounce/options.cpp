@@ -153,12 +153,6 @@ void add_use_options(CLI::App& app, PronounceOptions& options, examples::Given<O
 
 }  // namespace
 
-SavedRun read_saved_run(const std::string& path) {
-  return examples::make_from_settings(path, run_entry, [](const nlohmann::json& settings, std::size_t) {
-    return examples::kept_options<SavedRun>(settings);
-  });
-}
-
 void add_options(CLI::App& app, PronounceOptions& options) {
   app.name("pronounce");
   app.description(description);
@@ -177,7 +171,7 @@ void add_options(CLI::App& app, PronounceOptions& options) {
     if (options.resume.empty())
       complete(options, *given);
     else
-      examples::resume(app, options, *given, read_saved_run(options.resume));
+      examples::resume(app, options, *given, examples::read_saved<SavedRun>(options.resume));
     check_combinations(app, options);
     examples::require_utf8_in_kept(app, options.outputs, {{"--data", options.run.data}});
   });

@@ -31,6 +31,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RunOptions, data, source, target, encoding, s
 
 /// The options of a run in its checkpoint, with the fingerprint of its data.
 struct SavedRun {
+  static constexpr const char* entry = "pronounce --checkpoint";  ///< in the metadata
   RunOptions run;
   ModelOptions model;
   examples::TrainingOptions training;
@@ -38,12 +39,6 @@ struct SavedRun {
   std::string fingerprint;
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SavedRun, run, model, training, outputs, fingerprint)
-
-/// The metadata entry that distinguishes a run's checkpoint from a model's.
-inline constexpr const char* run_entry = "pronounce --checkpoint";
-
-/// Reads the options in a run's checkpoint. Throws std::runtime_error, naming the file, if it is not one.
-SavedRun read_saved_run(const std::string& path);
 
 struct PronounceOptions {
   RunOptions run;

@@ -24,7 +24,7 @@ namespace pronounce {
 int learn(const PronounceOptions& options) {
   const Pairs pairs = read_pairs(options.run);
   const std::string print_of_pairs = fingerprint(pairs);
-  if (!options.resume.empty() && read_saved_run(options.resume).fingerprint != print_of_pairs)
+  if (!options.resume.empty() && examples::read_saved<SavedRun>(options.resume).fingerprint != print_of_pairs)
     throw std::runtime_error(examples::printable(pairs.name) + ": expected the run's pairs, got others");
   Pronouncer pronouncer = options.resume.empty() ? make_pronouncer(pairs, options) : load(options.resume);
   check_use(pronouncer, options);

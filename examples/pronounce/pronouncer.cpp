@@ -139,7 +139,7 @@ Pronouncer load(const std::string& path) {
                           size_at(settings, "source_length", rows),
                           size_at(settings, "target_length", rows),
                           settings};
-    const bool is_run = tg::load_metadata(path).contains(run_entry);
+    const bool is_run = tg::load_metadata(path).contains(SavedRun::entry);
     tg::load(pronouncer.model, path, {.prefix = is_run ? "model." : ""});
     return pronouncer;
   });

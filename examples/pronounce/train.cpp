@@ -20,18 +20,11 @@ namespace {
 
 constexpr double label_smoothing = 0.1;  // Szegedy et al. 2016, arXiv:1512.00567
 
-/// A run's saved state. Its options are in the metadata.
-struct Run {
-  EncoderDecoder<>& model;
-  examples::TrainingState training;
-  TAPEGRAD_FIELDS(model, training)
-};
-
 tg::Metadata metadata_of(const Pronouncer& pronouncer, const PronounceOptions& options,
                          const std::string& fingerprint) {
   tg::Metadata metadata = settings_of(pronouncer);
   const SavedRun saved{options.run, options.model, options.training, options.outputs, fingerprint};
-  metadata[run_entry] = nlohmann::json(saved).dump();
+  metadata[SavedRun::entry] = nlohmann::json(saved).dump();
   return metadata;
 }
 
@@ -77,14 +70,8 @@ int train(Pronouncer& pronouncer, const Pairs& pairs, const PronounceOptions& op
   EncoderDecoder<>& model = pronouncer.model;
   const EncodedPairs data = encode(pronouncer, pairs.train), validation = validation_part(pronouncer, pairs.test);
   const auto parameters = tg::parameters(model);
-  Run run{model, examples::TrainingState(parameters, options.training)};
-  if (!options.resume.empty()) {
-    tg::load(run, options.resume);
-    std::cout << "resuming at step " << run.training.step << '\n';
-  }
-  run.training.start_on_ranks();
+  examples::TrainingRun run(model, parameters, options.training, options.resume);
   const tg::mpi::Group ranks;
-  ranks.broadcast(run);
 
   examples::Batches batches(data.targets, options.training.batch_size);
   examples::TrainingHooks hooks = examples::writing_hooks(

@@ -10,7 +10,7 @@
 #include "checkpoints.hpp"
 
 void fuzz::fuzz_one(std::string_view input) {
-  const File file(saved_model(input, "language_model")), run(saved_model(input, run_entry));
+  const File file(saved_model(input, "language_model")), run(saved_model(input, SavedRun::entry));
   program_refusal([&] {
     const Writer writer = load(file.path());
     const PackedIds packed = writer.encode("a song, béla");
@@ -20,7 +20,7 @@ void fuzz::fuzz_one(std::string_view input) {
     expect(logits.shape().back() == writer.vocabulary.size(), "logits for other than the vocabulary");
     writer.shown(writer.read_prompt(U""));
   });
-  program_refusal([&] { read_kept_run(run.path()); });
+  program_refusal([&] { examples::read_saved<SavedRun>(run.path()); });
 }
 
 std::vector<std::string> fuzz::seeds() {

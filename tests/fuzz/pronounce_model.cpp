@@ -9,7 +9,7 @@
 #include "checkpoints.hpp"
 
 void fuzz::fuzz_one(std::string_view input) {
-  const File file(saved_model(input, "pronounce")), run(saved_model(input, pronounce::run_entry));
+  const File file(saved_model(input, "pronounce")), run(saved_model(input, pronounce::SavedRun::entry));
   program_refusal([&] {
     const pronounce::Pronouncer pronouncer = pronounce::load(file.path());
     const examples::Ids found =
@@ -17,7 +17,7 @@ void fuzz::fuzz_one(std::string_view input) {
     expect(found.size() < pronouncer.target_length, "a target longer than the model's positions");
     pronouncer.target_text(found);
   });
-  program_refusal([&] { pronounce::read_saved_run(run.path()); });
+  program_refusal([&] { examples::read_saved<pronounce::SavedRun>(run.path()); });
 }
 
 std::vector<std::string> fuzz::seeds() {

@@ -23,8 +23,8 @@ template <class Options> class Given {
   template <class Value>
   CLI::Option* add(CLI::App& app, const std::string& option, Value Options::*member, const std::string& type,
                    const CLI::Validator& check, const std::string& description) {
-    checks_.emplace_back(option, [=](const Options& kept) {
-      return kept.*member == Options().*member ? std::string() : check(as_given(kept.*member));
+    checks_.emplace_back(option, [=](const Options& saved) {
+      return saved.*member == Options().*member ? std::string() : check(as_given(saved.*member));
     });
     return app.add_option_function<Value>(option, setter(option, member), description)->type_name(type)->check(check);
   }
@@ -51,9 +51,9 @@ template <class Options> class Given {
 
   /// Checks options loaded from a file. Throws std::runtime_error, naming the file, if the command line would reject
   /// one. Skips members equal to their default, which count as not given.
-  void check(const std::string& file, const Options& kept) const {
+  void check(const std::string& file, const Options& saved) const {
     for (const auto& [option, error_in] : checks_)
-      if (const std::string error = error_in(kept); !error.empty())
+      if (const std::string error = error_in(saved); !error.empty())
         throw std::runtime_error(printable(file) + ": " + option + ": " + error);
   }
 

@@ -39,7 +39,7 @@ void check_output_options(const CLI::App& app, const OutputOptions& options, boo
   require("--plot", !options.log.empty(), "requires --log, the data to plot");
 }
 
-void require_utf8_in_kept(const CLI::App& app, const OutputOptions& options,
+void require_utf8_in_saved(const CLI::App& app, const OutputOptions& options,
                           std::vector<std::pair<std::string, std::string>> others) {
   if (options.checkpoint.empty()) return;
   others.insert(others.end(), {{"--save", options.save},

@@ -34,8 +34,8 @@ void check_output_options(const CLI::App& app, const OutputOptions& options, boo
 
 /// Throws CLI::ValidationError for file names that are not UTF-8 if the run writes a checkpoint, which stores options
 /// as JSON. `others`: further options and their stored values to check.
-void require_utf8_in_kept(const CLI::App& app, const OutputOptions& options,
-                          std::vector<std::pair<std::string, std::string>> others);
+void require_utf8_in_saved(const CLI::App& app, const OutputOptions& options,
+                           std::vector<std::pair<std::string, std::string>> others);
 
 /// Calls program.hpp's prepare_outputs for a run's output files. `resume`: the checkpoint to resume, or empty.
 void prepare_outputs(const OutputOptions& options, const StepPageOptions& page, const ExplainOptions& explain,

@@ -53,7 +53,7 @@ inline std::size_t largest_width(std::size_t numbers) {
 
 /// Parses saved options strictly: plain conversion turns -1 into 2^64 - 1, 2.5 into 2 and an unknown name into the
 /// first choice. Throws std::invalid_argument, naming the first value the program would write differently.
-template <class Options> Options kept_options(const nlohmann::json& settings) {
+template <class Options> Options saved_options(const nlohmann::json& settings) {
   const Options options = settings;
   const nlohmann::json given = settings.flatten(), written = nlohmann::json(options).flatten();
   for (const auto& [place, value] : given.items())
@@ -89,7 +89,7 @@ template <class Make> auto make_from_settings(const std::string& path, const std
 /// the file, if it is not a run of this program.
 template <class SavedRun> SavedRun read_saved(const std::string& path) {
   return make_from_settings(path, SavedRun::entry, [](const nlohmann::json& settings, std::size_t) {
-    return kept_options<SavedRun>(settings);
+    return saved_options<SavedRun>(settings);
   });
 }
 

@@ -56,8 +56,8 @@ Texts read_texts(const Config& config, const Tokenizer& tokenizer, const std::st
 }
 
 tg::Metadata metadata_of(const Gpt2Options& options, const std::string& fingerprint) {
-  const SavedFineTuning kept{options.fine_tune, options.training, options.outputs, options.merge, fingerprint};
-  return {{SavedFineTuning::entry, nlohmann::json(kept).dump()}};
+  const SavedFineTuning saved{options.fine_tune, options.training, options.outputs, options.merge, fingerprint};
+  return {{SavedFineTuning::entry, nlohmann::json(saved).dump()}};
 }
 
 }  // namespace

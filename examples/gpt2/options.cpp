@@ -66,10 +66,10 @@ void complete(Gpt2Options& options, const Given& given) {
 }
 
 void resume(const CLI::App& app, Gpt2Options& options, const Given& given) {
-  const SavedFineTuning kept = examples::read_saved<SavedFineTuning>(options.resume);
-  examples::resume(app, options, given, kept, kept.fine_tune.seed,
-                   examples::ResumedPart<FineTuneOptions>{given.fine_tune, kept.fine_tune, options.fine_tune});
-  options.merge |= kept.merge;
+  const SavedFineTuning saved = examples::read_saved<SavedFineTuning>(options.resume);
+  examples::resume(app, options, given, saved, saved.fine_tune.seed,
+                   examples::ResumedPart<FineTuneOptions>{given.fine_tune, saved.fine_tune, options.fine_tune});
+  options.merge |= saved.merge;
 }
 
 bool writes(const Gpt2Options& options) {
@@ -216,6 +216,6 @@ void add_options(CLI::App& app, Gpt2Options& options) {
       resume(app, options, *given);
     options.writes = writes(options);
     check_combinations(app, options, *given);
-    examples::require_utf8_in_kept(app, options.outputs, {{"--train", options.fine_tune.data}});
+    examples::require_utf8_in_saved(app, options.outputs, {{"--train", options.fine_tune.data}});
   });
 }

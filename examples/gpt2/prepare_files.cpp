@@ -62,10 +62,10 @@ void check_saved_folder(const std::string& folder, const Gpt2Options& options) {
 }  // namespace
 
 void prepare_files(const Gpt2Options& options) {
-  const examples::OutputOptions& kept = options.outputs;
-  const std::vector<std::string> inputs = checked_inputs(options), folders{kept.save, kept.best};
+  const examples::OutputOptions& files = options.outputs;
+  const std::vector<std::string> inputs = checked_inputs(options), folders{files.save, files.best};
   std::vector<std::string> outputs = examples::attention_files(options.explain);
-  append(outputs, {kept.checkpoint, kept.log, kept.plot, options.page.file});
+  append(outputs, {files.checkpoint, files.log, files.plot, options.page.file});
   for (const std::string& folder : folders) {
     if (folder.empty()) continue;
     check_saved_folder(folder, options);

@@ -62,5 +62,5 @@ void set_depth(Defaults& defaults, std::size_t depth, Source source) {
 Budget budget_for(double minutes) {
   if (minutes < 5) return {.depth = 4, .context = 128};
   if (minutes < 30) return {.depth = 6, .context = 128};
-  return {.depth = 6, .context = 256, .dropout = 0.2, .weight_decay = 1};  // it would memorize the text sooner
+  return {.depth = 6, .context = 256, .dropout = 0.2, .weight_decay = 1};  // against overfitting
 }

@@ -271,7 +271,7 @@ void add_options(CLI::App& app, LanguageModelOptions& options) {
       examples::resume(app, options, *given, examples::read_saved<SavedRun>(options.resume));
     options.source = source_of(options.run);
     check_combinations(app, options);
-    examples::require_utf8_in_kept(app, options.outputs,
-                                   {{"--data", options.run.data}, {"--language", options.run.language}});
+    examples::require_utf8_in_saved(app, options.outputs,
+                                    {{"--data", options.run.data}, {"--language", options.run.language}});
   });
 }

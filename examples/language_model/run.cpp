@@ -21,8 +21,8 @@ namespace {
 
 tg::Metadata metadata_of(const Writer& writer, const LanguageModelOptions& options, const std::string& fingerprint) {
   tg::Metadata metadata = settings_of(writer);
-  const SavedRun kept{options.run, options.model, options.training, options.outputs, fingerprint};
-  metadata[SavedRun::entry] = nlohmann::json(kept).dump();
+  const SavedRun saved{options.run, options.model, options.training, options.outputs, fingerprint};
+  metadata[SavedRun::entry] = nlohmann::json(saved).dump();
   return metadata;
 }
 

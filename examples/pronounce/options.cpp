@@ -173,7 +173,7 @@ void add_options(CLI::App& app, PronounceOptions& options) {
     else
       examples::resume(app, options, *given, examples::read_saved<SavedRun>(options.resume));
     check_combinations(app, options);
-    examples::require_utf8_in_kept(app, options.outputs, {{"--data", options.run.data}});
+    examples::require_utf8_in_saved(app, options.outputs, {{"--data", options.run.data}});
   });
 }
 

@@ -120,6 +120,8 @@ TEST_CASE("A resumed fine-tuning reaches the same bits, and other texts, weights
   folder.write("model/config.json", config);
   folder.write("text", "another text, which is longer than twenty tokens, and has no more to say than that");
   published.refuses("--resume " + run, "expected the run's training text");
+  const std::string moved = folder.write("moved", folder.read("model/merges.txt"));
+  CHECK(published.run("--resume " + run + " --train " + moved).status == 0);
 }
 
 TEST_CASE("gpt2 --lora trains few numbers, which --adapter loads and --merge adds to the weights") {

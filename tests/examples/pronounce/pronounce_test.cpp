@@ -100,6 +100,7 @@ TEST_CASE("A run of pronounce that is killed resumes to the same weights") {
                   {"--steps 10", "--steps: expected the same value as in the resumed run"}});
   folder.write("pairs", reversals(101));
   check_refusals("pronounce --steps 400 --resume " + run, {{"", "pairs: expected the run's pairs, got others"}});
+  run_well("pronounce --resume " + run + " --data " + folder.write("moved", reversals(100)));
 }
 
 TEST_CASE("pronounce refuses files and options in one line") {

@@ -5,10 +5,9 @@
 #include <xtensor/xcsv.hpp>
 #include <xtensor/xview.hpp>
 
-#include <algorithm>
-#include <cctype>
 #include <fstream>
 #include <iostream>
+#include <regex>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -32,11 +31,9 @@ Table load(const std::string& path) try {
   std::getline(file, header);
   std::stringstream lines;
   lines << file.rdbuf();
-  const std::string text = lines.str();  // load_csv would read 7 from "7x" and 2024 from "2024-01-15"
-  const auto is_date = [](char left, char right) { return std::isdigit(left) && right == '-'; };
-  if (text.find_first_not_of("0123456789.+-eE, \r\n") != std::string::npos ||
-      std::adjacent_find(text.begin(), text.end(), is_date) != text.end())
-    throw std::runtime_error("");
+  // load_csv reads 7 from "7x", 2024 from "2024-01-15" and 15.01 from "15.01.2024".
+  const std::regex not_a_number(R"([^-+.0-9eE, \r\n]|[0-9]-|\.[0-9]*\.)");
+  if (std::regex_search(lines.str(), not_a_number)) throw std::runtime_error("");
   const Table table = xt::load_csv<float>(lines);
   if (table.shape(0) < 20 || table.shape(1) < 2) throw std::runtime_error("");
   return table;
@@ -66,7 +63,8 @@ int main(int argc, char** argv) try {
 
   // Normalize every column by its mean and standard deviation over the training rows.
   const Table raw = part(0, train_end), mean = xt::mean(raw, {0});
-  table = (table - mean) / xt::sqrt(xt::mean(xt::square(raw - mean), {0}) + 1e-12f);
+  const Table deviation = xt::sqrt(xt::mean(xt::square(raw - mean), {0}) + 1e-12f);  // named: computed once
+  table = (table - mean) / deviation;
   const Table train = part(0, train_end), valid = part(train_end, valid_end);
 
   Mlp model(table.shape(1) - 1), best = model;

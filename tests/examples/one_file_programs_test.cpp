@@ -76,6 +76,7 @@ TEST_CASE("The one-file programs name their expected input") {
   const TemporaryFolder folder;
   for (const auto& [row, told] : {std::pair("7x,1\n", "lines of 2 or more numbers"),
                                   {"2024-01-15,1\n", "lines of 2 or more numbers"},
+                                  {"15.01.2024,1\n", "lines of 2 or more numbers"},
                                   {"7,0\n", "in the last column"}}) {
     const std::string table = folder.write("table.csv", "a,b\n" + repeated(row, 30));
     check_message(run_example("tabular " + table), "tabular", told);

@@ -103,7 +103,7 @@ class Comparison {
   template <class Mine, class Reference>
   bool add(const std::string& name, const std::string& how, const Mine& mine, const Reference& reference) {
     if (!*this)
-      ++not_compared_;
+      not_compared_ = not_compared_ + 1;
     else
       steps_.push_back({how, compare(name, mine, reference, tolerance_)});
     return static_cast<bool>(*this);

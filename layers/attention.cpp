@@ -100,7 +100,8 @@ Tensor<T> MultiHeadAttention<T>::operator()(const Tensor<T>& queries, const Tens
 template <class T>
 Tensor<T> MultiHeadAttention<T>::attend(const Tensor<T>& queries, const Tensor<T>& projected_keys,
                                         const Tensor<T>& projected_values, const AttentionMask& mask) const {
-  detail::require_usage(!rotary_base, kName, "expected a layer without rotary positions, since attend does not rotate");
+  detail::require_usage(!rotary_base, kName, "expected a layer without rotary positions, got rotary_base ",
+                        rotary_base.value_or(0), "; call the layer with unprojected keys and values");
   const std::size_t k_width = k_proj.weight.shape()[0], v_width = v_proj.weight.shape()[0];
   const Shape &k = projected_keys.shape(), &v = projected_values.shape();
   detail::require(k.size() == 3 && v.size() == 3 && k[2] == k_width && v[2] == v_width, kName,

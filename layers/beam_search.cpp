@@ -88,7 +88,7 @@ void extend(Entry& entry, std::size_t first, const Array<double>& logs, const Be
 
 std::vector<std::vector<Hypothesis>> beam_search(const BeamStep& step, std::size_t batch,
                                                  const BeamSearchOptions& options) {
-  require(options.beams > 0, kName, "expected at least 1 of beams, got 0");
+  require(options.beams > 0, kName, "expected beams of 1 or more, got 0");
   require(options.max_length > 0, kName, "expected a max_length of at least 1, got 0");
   require(std::isfinite(options.length_penalty), kName, "expected a finite length_penalty, got ",
           options.length_penalty);

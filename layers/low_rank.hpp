@@ -64,7 +64,7 @@ template <class M, class Visit> void for_each_linear(M& model, Visit visit) {
 /// +-1 / sqrt(in_features) and B is zero, so the outputs stay the same at first. The names are PEFT's,
 /// `q_proj.lora_A.weight` and `q_proj.lora_B.weight`. Freezes nothing: call set_requires_grad(false) on the other
 /// parameters before. Weights may be held in bfloat16.
-/// Throws std::invalid_argument if the rank is 0, alpha is not finite or a weight has not two axes, and
+/// Throws std::invalid_argument if the rank is 0, alpha is not finite or a weight does not have two axes, and
 /// std::logic_error if a layer already has an update or has no weight, in each case before any layer changes.
 template <detail::ModelArgument M>
 void add_low_rank(M& model, std::size_t rank, double alpha, Generator& generator = default_generator()) {

@@ -12,6 +12,7 @@
 #include "../engine/array/internal/error.hpp"
 #include "../engine/array/internal/key_scope.hpp"
 #include "../engine/tape/internal/sweep.hpp"
+#include "internal/layer_call.hpp"
 
 namespace tapegrad::detail {
 namespace {
@@ -183,6 +184,7 @@ template <class T> class Recomputation final : public Rule<T> {
   Tensor<T> repeat_call(const Tensor<T>& x) const {
     const RestoredValues<T> restored(reads_);
     const KeyScope repeated(keys_);
+    const ReopenedLayer layer(layer_.get());
     Tensor<T> y = f_(x);
     require_usage(repeated.is_used_up(), kRecompute.name,
                   "expected a function with the same number of random draws in each call, got ", keys_.size(),
@@ -206,8 +208,9 @@ template <class T> class Recomputation final : public Rule<T> {
   bool is_recorded_;  // an outer tape recorded x
   TapeOptions options_;
   KeyScope::Keys keys_;
-  std::uint64_t checksum_ = 0;           // of f(x)
-  std::vector<ParameterRead<T>> reads_;  // numbered like the inputs
+  std::shared_ptr<const LayerCall> layer_ = shared_open_layer();  // f's scopes are named relative to it
+  std::uint64_t checksum_ = 0;                                    // of f(x)
+  std::vector<ParameterRead<T>> reads_;                           // numbered like the inputs
 };
 
 template <class T> Tensor<T> recompute(std::function<Tensor<T>(const Tensor<T>&)> f, const Tensor<T>& x) {

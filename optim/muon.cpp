@@ -21,7 +21,7 @@ static void check_options(const char* optimizer, const MuonOptions& options) {
                   options.momentum);
   for (const double coefficient : options.ns_coefficients)
     detail::require(std::isfinite(coefficient), optimizer, "expected finite ns_coefficients, got ", coefficient);
-  detail::require(options.ns_steps < 100, optimizer, "expected less than 100 ns_steps, got ", options.ns_steps);
+  detail::require(options.ns_steps < 100, optimizer, "expected ns_steps below 100, got ", options.ns_steps);
 }
 
 namespace {

@@ -16,7 +16,7 @@ struct MuonOptions {
   bool nesterov = true;       ///< looks one step of momentum ahead
   std::array<double, 3> ns_coefficients{3.4445, -4.775, 2.0315};  ///< a, b, c of a Newton-Schulz step
   double eps = 1e-7;                                              ///< lower limit of the norm that divides a matrix
-  std::size_t ns_steps = 5;                                       ///< number of Newton-Schulz steps, less than 100
+  std::size_t ns_steps = 5;                                       ///< number of Newton-Schulz steps, below 100
   bool match_rms_adamw = false;  ///< adjust_lr_fn="match_rms_adamw": steps as large as AdamW's, for its learning rate
   TAPEGRAD_FIELDS(lr, weight_decay, momentum, nesterov, ns_coefficients, eps, ns_steps, match_rms_adamw)
 };

@@ -3,25 +3,20 @@
 #include <cmath>
 #include <numbers>
 
-#include "../engine/array/internal/error.hpp"
+#include "internal/optimizer.hpp"
 
 namespace tapegrad {
 
-using detail::require;
+using detail::require, detail::require_options;
 
 namespace {
-
-void require_rate(const char* schedule, const char* name, double rate) {
-  require(rate >= 0 && std::isfinite(rate), schedule, "expected a finite ", name, " of 0 or more, got ", rate);
-}
 
 void require_steps(const char* schedule, const char* name, std::size_t steps) {
   require(steps > 0, schedule, "expected ", name, " of 1 or more, got 0");
 }
 
 void require_decay(const char* schedule, double peak, double floor, std::size_t steps) {
-  require_rate(schedule, "peak", peak);
-  require_rate(schedule, "floor", floor);
+  require_options(schedule, {{"peak", peak}, {"floor", floor}});
   require(floor <= peak, schedule, "expected a floor not above the peak, got floor ", floor, " and peak ", peak);
   require_steps(schedule, "steps", steps);
 }
@@ -39,12 +34,12 @@ double cosine(double peak, double floor, double progress) {
 }  // namespace
 
 Schedule constant(double lr) {
-  require_rate("constant", "lr", lr);
+  require_options("constant", {{"lr", lr}});
   return [lr](std::size_t) { return lr; };
 }
 
 Schedule step_decay(const StepDecayOptions& options) {
-  require_rate("step_decay", "peak", options.peak);
+  require_options("step_decay", {{"peak", options.peak}});
   require(options.factor >= 0 && options.factor <= 1, "step_decay", "expected a factor in [0, 1], got ",
           options.factor);
   require_steps("step_decay", "every", options.every);

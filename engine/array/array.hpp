@@ -44,13 +44,18 @@ template <class T, class... Arguments> std::shared_ptr<Array<T>> make_value(Argu
   return detail::make_pooled<Array<T>>(std::forward<Arguments>(arguments)...);
 }
 
+namespace detail {
+template <class I>
+concept Integer = std::integral<std::remove_cvref_t<I>> && !std::same_as<std::remove_cvref_t<I>, bool>;
+}
+
 /// Extents, axes or repeats: one integer, a Shape, or integers of different types such as `{shape[0], heads, -1}`.
 class IntList {
  public:
   /// One integer of any type in braces.
   struct Item {
-    std::ptrdiff_t value;                                                                      ///< the integer
-    template <std::integral I> constexpr Item(I i) : value(static_cast<std::ptrdiff_t>(i)) {}  ///< From any integer.
+    std::ptrdiff_t value;                                                                        ///< the integer
+    template <detail::Integer I> constexpr Item(I i) : value(static_cast<std::ptrdiff_t>(i)) {}  ///< From any integer.
   };
 
   IntList() = default;
@@ -58,11 +63,13 @@ class IntList {
   IntList(std::initializer_list<Item> items) {
     for (const Item& item : items) values_.push_back(item.value);
   }
-  template <std::integral I> IntList(I item) { values_.push_back(static_cast<std::ptrdiff_t>(item)); }  ///< one integer
+  template <detail::Integer I> IntList(I item) {
+    values_.push_back(static_cast<std::ptrdiff_t>(item));
+  }  ///< one integer
   /// From a Shape, a std::vector or another range of integers.
   template <class Integers>
   requires requires(const Integers& integers) {
-    { *integers.begin() } -> std::convertible_to<std::ptrdiff_t>;
+    { *integers.begin() } -> detail::Integer;
   }
   IntList(const Integers& integers) {
     for (auto integer : integers) values_.push_back(static_cast<std::ptrdiff_t>(integer));

@@ -19,8 +19,8 @@ constexpr bool kKeepBlocks = false;  // makes the sanitizer report use after fre
 constexpr bool kKeepBlocks = true;
 #endif
 
-// A thread has at most this many idle bytes, or as many as it uses; in total at most this above its peak in use. A
-// repeated training step fits: the system would clear all pages returned and allocated again.
+// Max idle bytes of a thread: this, or its bytes in use if more. Idle and used bytes together stay within this above
+// the peak in use, so a repeated training step reuses its blocks. The system would clear returned pages.
 constexpr std::ptrdiff_t kIdleLimit = std::ptrdiff_t{256} << 20;
 
 // Larger blocks are mapped: the C library would keep pages that lie between others in its heap. Idle ones are merged
@@ -138,7 +138,7 @@ struct Pool {
   };
   std::array<FreeBlock*, kClasses> idle{};
   MappedBlocks mapped;
-  std::ptrdiff_t idle_bytes = 0, used_bytes = 0, most_used = 0;  // this thread's allocations less its deallocations
+  std::ptrdiff_t idle_bytes = 0, used_bytes = 0, max_used = 0;  // this thread's allocations less its deallocations
 
   ~Pool() {
     trim(0);
@@ -151,11 +151,11 @@ struct Pool {
     if (block != nullptr) {
       idle_bytes -= size;
     } else {
-      trim(std::max(most_used, used) + kIdleLimit - used);
+      trim(std::max(max_used, used) + kIdleLimit - used);
       block = system_allocate(size);
     }
     used_bytes = used;
-    most_used = std::max(most_used, used);
+    max_used = std::max(max_used, used);
     return block;
   }
 

@@ -17,10 +17,6 @@ template <class V> class ResetOnMove {
   }
 
   operator V() const { return value_; }
-  ResetOnMove& operator++() {
-    ++value_;
-    return *this;
-  }
 
  private:
   V value_;

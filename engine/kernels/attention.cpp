@@ -50,7 +50,7 @@ template <class T> struct Pass {
   std::size_t chunks;                 // of the loop over the parts of all groups
 
   explicit Pass(const Attention<T>& attention) : a(attention) {
-    // A score costs the softmax about 64 multiplications. Few queries cost less than reading the keys.
+    // A score costs the softmax about 64 multiplications. For few queries, reading the keys dominates.
     constexpr std::size_t kMaxParts = 8;  // of all groups: each has its own sums of the gradients of keys and values
     const auto ratio = [](std::size_t above, std::size_t below) { return (above + below - 1) / below; };  // rounded up
     const std::size_t queries = a.q.rows, heads = std::max<std::size_t>(a.batch * a.heads, 1);

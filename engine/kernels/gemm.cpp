@@ -104,8 +104,8 @@ template <class T> void copy_transposed(const Matrix<const T>& m, T* to) {
     for (std::size_t c = r < rows ? columns : 0; c < m.columns; ++c) to[c * m.rows + r] = m.row(r)[c];
 }
 
-// OpenBLAS's kernels for AVX-512 do not pack operands for up to a million multiplications, unless b is transposed:
-// hence blocks of that size, and a copy of the transpose. Faster if the matrix shared by all blocks, b or c, is small.
+// Divides a product into blocks of at most a million multiplications, for which OpenBLAS's AVX-512 kernels do not pack
+// operands, and copies a small transposed b, which they would pack. Faster only if all blocks share a small b or c.
 template <class T>
 void blas_gemm_in_blocks(const Matrix<const T>& a, const Matrix<const T>& b, const Matrix<T>& c, T alpha, T beta) {
   constexpr std::size_t kSmall = 128 * 128, kUnpacked = 1000000, kRowsWorthACopy = 4;

@@ -16,8 +16,8 @@ std::string described_lengths(const Shape& mask) {
 
 // The shape of a mask, and of the key padding that makes one of this shape.
 std::string described_mask(const Shape& mask) {
-  const bool may_be_padding = mask.size() == 4 && mask[1] == 1 && mask[2] == 1;
-  return to_string(mask) + (may_be_padding ? ", as from key_padding of " + to_string(Shape{mask[0], mask[3]}) : "");
+  const bool can_be_padding = mask.size() == 4 && mask[1] == 1 && mask[2] == 1;
+  return to_string(mask) + (can_be_padding ? ", as from key_padding of " + to_string(Shape{mask[0], mask[3]}) : "");
 }
 
 template <class T>

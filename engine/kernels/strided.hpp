@@ -79,8 +79,8 @@ template <class Y, class X, class F> Array<Y> map(const Array<X>& x, F f) {
   return y;
 }
 
-/// Sums over many rows, still to be added up: (blocks, row...). Calls add(r, sums) for each row, which adds to its
-/// block's sums. Divided by rows, so that a thread reads those that it also reads in other loops.
+/// Partial sums over rows, one per block of rows: (blocks, row...). add(r, sums) adds row r to its block's sums. Each
+/// thread gets the rows it has in other loops, so they are in its cache.
 template <class T, class Add> Array<T> sums_by_blocks(std::size_t rows, const Shape& row, Add add) {
   const std::size_t size = element_count(row), chunks = chunks_for(rows * size);
   const std::size_t blocks = std::max(chunks, rows / kMaxSumLength + 1);

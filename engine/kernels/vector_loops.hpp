@@ -30,7 +30,7 @@ template <class T> struct BinaryLoops {
 template <class T> struct VectorLoops {
   const char* instruction_set;
 
-  BinaryLoops<T> plus, minus, times, over;                           ///< z = x + y, x - y, x y, x / y
+  BinaryLoops<T> plus, minus, times, divide;                         ///< z = x + y, x - y, x y, x / y
   void (*add_product)(const T* x, const T* y, T* z, std::size_t n);  ///< z += x y
 
   void add(const T* x, T* y, std::size_t n) const { plus.runs(x, y, y, n); }              ///< y += x

@@ -265,7 +265,7 @@ template <class T, class Arch> struct Loops {
             .plus = mixed<sum>(),
             .minus = mixed<difference>(),
             .times = mixed<product>(),
-            .over = mixed<quotient>(),
+            .divide = mixed<quotient>(),
             .add_product = add_product,
             .sum = sum_of_run,
             .max = max,

@@ -103,9 +103,9 @@ template <class T> Tensor<T> operator*(const Tensor<T>& a, Scalar<T> b) {
 }
 
 template <class T> Tensor<T> operator/(const Tensor<T>& a, const Tensor<T>& b) {
-  return record({"div", "y = a / b; da = dy / b; db = −dy ⊙ y / b"}, combined("div", a, b, vector_loops<T>().over),
+  return record({"div", "y = a / b; da = dy / b; db = −dy ⊙ y / b"}, combined("div", a, b, vector_loops<T>().divide),
                 {a, b}, [b = b.shared_value()](const Array<T>& dy, auto& dx, const Array<T>& y) {
-                  Array<T> da = zip<T>("div", dy, *b, vector_loops<T>().over);
+                  Array<T> da = zip<T>("div", dy, *b, vector_loops<T>().divide);
                   if (dx[1].needs_grad()) dx[1] += -da * y;
                   dx[0] += std::move(da);
                 });
@@ -165,7 +165,7 @@ template <class T> Tensor<T> exp(const Tensor<T>& x) {
 
 template <class T> Tensor<T> log(const Tensor<T>& x) {
   // Not dy times 1 / x, which overflows for a tiny x.
-  return of_input({"log", "y = log(x); dx = dy / x"}, x, vector_loops<T>().log, vector_loops<T>().over);
+  return of_input({"log", "y = log(x); dx = dy / x"}, x, vector_loops<T>().log, vector_loops<T>().divide);
 }
 
 template <class T> Tensor<T> sqrt(const Tensor<T>& x) {

@@ -22,23 +22,16 @@ template <class T> Destination<T> Gradient<T>::destination() const {
 
 template <class T> void Gradient<T>::operator+=(const Array<T>& gradient) const {
   if (!needs_grad()) return;
-  if (*sum_ == nullptr && gradient.shape() == *shape_)
-    *sum_ = make_value<T>(detail::map<T>(gradient, [](T g) { return g; }));
-  else
-    detail::add_summed(sum_or_zeros(), gradient);
+  if (*sum_ == nullptr && gradient.shape() == *shape_) return *this += detail::map<T>(gradient, [](T g) { return g; });
+  detail::zeroed_destination(*this);
+  detail::add_summed(**sum_, gradient);
 }
 
 template <class T> void Gradient<T>::operator+=(Array<T>&& gradient) const {
-  if (!needs_grad()) return;
-  if (*sum_ == nullptr && gradient.shape() == *shape_)
+  if (needs_grad() && *sum_ == nullptr && gradient.shape() == *shape_)
     *sum_ = make_value<T>(std::move(gradient));
   else
-    detail::add_summed(sum_or_zeros(), gradient);
-}
-
-template <class T> Array<T>& Gradient<T>::sum_or_zeros() const {
-  if (*sum_ == nullptr) *sum_ = make_value<T>(*shape_, T(0));
-  return **sum_;
+    *this += gradient;  // an lvalue now
 }
 
 #define INSTANTIATE(T)        \

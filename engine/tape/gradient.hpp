@@ -47,8 +47,6 @@ template <class T> class Gradient {
   friend class detail::Sweep<T>;
   Gradient(detail::GradPointer<T>* sum, const Shape* shape) : sum_(sum), shape_(shape) {}
 
-  Array<T>& sum_or_zeros() const;
-
   detail::GradPointer<T>* sum_;  // null for a constant
   const Shape* shape_;
 };

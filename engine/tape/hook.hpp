@@ -16,7 +16,7 @@ template <class T> using GradientHook = std::function<void(Array<T>& gradient)>;
 /// Returned by register_hook.
 class HookHandle {
  public:
-  /// Of no hook.
+  /// An empty handle; remove() does nothing.
   HookHandle() = default;
   /// `remove` unregisters the hook.
   explicit HookHandle(std::function<void()> remove) : remove_(std::move(remove)) {}
@@ -47,7 +47,6 @@ template <class T> class Hooks {
     });
   }
   void clear() { list_.reset(); }
-  bool empty() const { return !list_ || list_->empty(); }
 
   /// The hooks registered now. A backward pass calls these, even if a hook adds or removes others.
   List registered() const { return list_ ? *list_ : List(); }

@@ -24,7 +24,8 @@ std::runtime_error refusal(const fs::path& file, const std::string& reason) {
 std::ifstream open_to_read(const fs::path& file) {
   std::error_code error;
   const auto status = fs::status(file, error);
-  if (fs::exists(status) && !fs::is_regular_file(status)) throw refusal(file, "expected a file, got something else");
+  if (fs::exists(status) && !fs::is_regular_file(status))
+    throw refusal(file, "expected a regular file, got a folder, pipe or device");
   errno = 0;
   std::ifstream in(file, std::ios::binary);
   if (!in) throw refusal(file, std::string("cannot be opened: ") + std::strerror(errno));

@@ -24,4 +24,14 @@ inline std::shared_ptr<const LayerCall> shared_open_layer() {
   return open_layer ? open_layer->shared_from_this() : nullptr;
 }
 
+/// Opens a layer for the lifetime of this object.
+struct ReopenedLayer {
+  explicit ReopenedLayer(const LayerCall* layer) : before(std::exchange(open_layer, layer)) {}
+  ReopenedLayer(const ReopenedLayer&) = delete;
+  ReopenedLayer& operator=(const ReopenedLayer&) = delete;
+  ~ReopenedLayer() { open_layer = before; }
+
+  const LayerCall* const before;
+};
+
 }  // namespace tapegrad::detail

@@ -191,7 +191,7 @@ CheckpointReader::CheckpointReader(std::span<const std::byte> bytes, const LoadO
     : state_(std::make_unique<State>(bytes, options)) {}
 CheckpointReader::~CheckpointReader() = default;
 
-bool CheckpointReader::may_miss(const std::string& name) const {
+bool CheckpointReader::is_optional(const std::string& name) const {
   return match_one(state_->options.allow_missing, name);
 }
 
@@ -201,7 +201,7 @@ template <class N> const StoredTensor* CheckpointReader::find(const Wanted& want
     state_->file.refuse("expected ", state_->options.prefix, wanted.name, parts...);
   };
   if (place == state_->tensors.end()) {
-    if (!wanted.optional && !may_miss(wanted.name))
+    if (!wanted.optional && !is_optional(wanted.name))
       refuse(' ', wanted.shape, ", got no such tensor", state_->suggested_prefix(wanted));
     return nullptr;
   }
@@ -221,7 +221,7 @@ const std::string* CheckpointReader::find_text(const std::string& name, bool opt
     state_->file.refuse("expected ", state_->options.prefix, name, " as text in the metadata, got ", given);
   };
   if (place == state_->texts.end()) {
-    if (!optional && !may_miss(name)) refuse("no such text");
+    if (!optional && !is_optional(name)) refuse("no such text");
     return nullptr;
   }
   State::Text& found = place->second;

@@ -86,7 +86,7 @@ class CheckpointReader {
   template <class N> const StoredTensor* find(const Wanted& wanted);
   const std::string* find_text(const std::string& name, bool optional);
   /// True if a field keeps its value when the file lacks it.
-  bool may_miss(const std::string& name) const;
+  bool is_optional(const std::string& name) const;
   /// Throws if the file holds tensors the model does not have.
   void refuse_rest() const;
 
@@ -109,7 +109,7 @@ template <class F> void plan_load(CheckpointReader& reader, std::string name, F&
     if (const std::string* text = reader.find_text(name, optional)) {
       steps.push_back({nullptr, [&field, text = *text]() mutable { field = std::move(text); }});
     } else if constexpr (optional) {
-      if (!reader.may_miss(name)) steps.push_back({nullptr, [&field] { field.reset(); }});
+      if (!reader.is_optional(name)) steps.push_back({nullptr, [&field] { field.reset(); }});
     }
   } else if constexpr (is_stored<F>) {
     using Storage = FieldStorage<F>;
@@ -121,7 +121,7 @@ template <class F> void plan_load(CheckpointReader& reader, std::string name, F&
       steps.push_back({[=](CheckpointReader& from) { made->emplace(Storage::make(from.read<N>(*tensor))); },
                        [=, &field] { Storage::set(field, std::move(**made)); }});
     } else if constexpr (optional) {
-      if (!reader.may_miss(name)) steps.push_back({nullptr, [&field] { Storage::reset(field); }});
+      if (!reader.is_optional(name)) steps.push_back({nullptr, [&field] { Storage::reset(field); }});
     }
   }
 }

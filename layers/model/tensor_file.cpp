@@ -70,7 +70,7 @@ void TensorFile::map(const std::filesystem::path& path) {
   std::error_code error;
   const auto status = std::filesystem::status(path, error);
   if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status))
-    refuse("expected a file, got something else");
+    refuse("expected a regular file, got a folder, pipe or device");
   const auto check = [&](bool holds, const char* what) {
     if (!holds) refuse("cannot be ", what, ": ", std::generic_category().message(errno));
   };

@@ -56,7 +56,6 @@ template <class T> class GradientAverage<T>::State {
   }
 
   void register_hooks() {
-    if (detail::size() == 1) return;
     for (std::size_t i = 0; i < parameters_.size(); ++i)
       hooks_.push_back(parameters_[i]->register_hook([this, i](Array<T>& gradient) {
         if (is_active_) arrive(i, gradient);
@@ -65,9 +64,9 @@ template <class T> class GradientAverage<T>::State {
 
   void begin(double weight) {
     require_usage(!is_averaging, kName, "expected finish() before the next begin(), got none");
-    weight_ = weight >= 0 ? weight : std::numeric_limits<double>::quiet_NaN();  // NaN in the sum tells all ranks
+    weight_ = weight;
     totals_.assign(1 + detail::size(), 0.0);
-    totals_[0] = weight_;
+    totals_[0] = weight >= 0 ? weight : std::numeric_limits<double>::quiet_NaN();  // NaN in the sum tells all ranks
     totals_[1 + detail::rank()] = layout_;
     totals_sum_ = detail::start_sum(totals_.data(), totals_.size(), detail::Overlap::calls);
     empty_buckets();
@@ -78,7 +77,8 @@ template <class T> class GradientAverage<T>::State {
   void finish() {
     require_usage(is_active_, kName, "expected begin() before finish(), got none");
     totals_sum_.wait(kName);
-    if (!hooks_.empty() && layouts_agree() && !std::exchange(is_in_order_, true)) order_by_arrival();
+    if (detail::size() > 1 && !hooks_.empty() && layouts_agree() && !std::exchange(is_in_order_, true))
+      order_by_arrival();
     for (const std::size_t i : order_)
       if (!arrived_[i]) copy_to_bucket(i, nullptr);
     start_complete();
@@ -87,8 +87,8 @@ template <class T> class GradientAverage<T>::State {
     require(std::isfinite(totals_[0]) && totals_[0] > 0, kName,
             "expected finite weights of 0 or more on all ranks and above 0 on one, got ", weight_,
             " on this rank and a sum of ", totals_[0]);
-    require(layouts_agree(), kName, "expected parameters and buckets of the same sizes on all ranks, got a rank that ",
-            "differs from the ", parameters_.size(), " parameters of this rank");
+    require(layouts_agree(), kName, "expected parameters and buckets of the same sizes on all ranks, got others than ",
+            "this rank's ", parameters_.size(), " parameters on another rank");
     for (const std::size_t i : order_) copy_from_bucket(i);
   }
 

@@ -38,9 +38,8 @@ template <class Stored> std::uint64_t checksum_of(const std::string& name, const
 
 }  // namespace detail
 
-/// All ranks of the program. Without mpirun it is a single rank: the calls then change nothing and throw the same
-/// errors. All ranks must make all calls except `rank` and `size`, in the same order; otherwise the session's timeout
-/// ends them.
+/// All ranks of the program. Without mpirun it is a single rank, and the calls change nothing. All ranks must make all
+/// calls except `rank` and `size`, in the same order; otherwise the session's timeout ends them.
 class Group {
  public:
   /// The ranks of the session. Throws std::logic_error if mpirun started several and there is no session.

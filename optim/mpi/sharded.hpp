@@ -96,8 +96,8 @@ template <class Optimizer> class Sharded {
   std::vector<std::size_t> owners() && { return std::move(owners_); }
 
  private:
-  // The parameters with a gradient on all ranks. Holds no handle during the optimizer's step, which checks for other
-  // owners.
+  // Clears the gradients of other ranks' parameters. Returns which parameters had one. Releases its handles, since the
+  // optimizer's step throws if no other owner is left.
   std::vector<bool> keep_own_gradients() {
     const auto parameters = optimizer_->parameters();
     std::vector<bool> have;

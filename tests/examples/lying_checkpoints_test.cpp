@@ -127,7 +127,7 @@ TEST_CASE("All readers refuse a path that is not a readable file at once") {
   const TemporaryFolder folder;
   REQUIRE(::mkfifo((folder / "pipe").c_str(), 0600) == 0);
   fs::create_symlink("loop", folder / "loop");
-  const std::string no_file = "expected a file, got something else", none = "cannot be opened: ";
+  const std::string no_file = "expected a regular file, got a folder, pipe or device", none = "cannot be opened: ";
   const std::vector<std::pair<fs::path, std::string>> others{
       {folder / "pipe", no_file},
       {folder / ".", no_file},

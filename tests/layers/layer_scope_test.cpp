@@ -1,4 +1,5 @@
 // Layers of operations, and patches of their outputs.
+#include <tapegrad/layers/internal/layer_call.hpp>
 #include <tapegrad/testing.hpp>
 
 #include <memory>
@@ -125,6 +126,22 @@ TEST_CASE("A patch replaces a layer's output by a function, with gradients throu
   }
   CHECK_CLOSE(run(), plain, 0);
   CHECK_CLOSE(model.layers[0].fc.weight.grad(), weight_grad, 0);
+}
+
+TEST_CASE("A recomputed function is in the same layers in both calls, and its layer in the backward pass stays") {
+  const tg::Patch<double> doubled("outer.inner", [](const Tensor& y) { return 2.0 * y; });
+  const Parameter x(Array{1.0, 2.0});
+  const tg::Tape tape;
+  Tensor y;
+  {
+    const tg::LayerScope outer("outer");
+    y = tg::recompute([](const Tensor& h) { return tg::LayerScope("inner").output(h * 3.0); }, x);
+  }
+  const tg::LayerScope later("later");
+  tg::sum(y).backward();
+  CHECK(doubled.calls() == 2);
+  CHECK(x.grad() == Array{6.0, 6.0});
+  CHECK(tg::detail::open_layer->path == "later");
 }
 
 TEST_CASE("Patches reach layers of every kind, without a tape") {

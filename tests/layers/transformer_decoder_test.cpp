@@ -158,7 +158,9 @@ TEST_CASE("Misuse of a decoder block is refused") {
     return block(Tensor(Array(tg::Shape{3, 1, 8}, 1.0)), cache);
   });
   refused("TransformerDecoderBlock", {"(3)"}, [&] { return block(x, cache, Mask::valid_lens({1, 2, 3})); });
-  CHECK(cache.size() == 0);
+  Cache of_another(decoder_blocks()[1], memory);  // whose keys have another width
+  refused("TransformerDecoderBlock", {"made by this block", "(2, 4, 4)"}, [&] { return block(x, of_another); });
+  CHECK(cache.size() + of_another.size() == 0);
   CHECK_THROWS_AS(cache.select(tg::IntArray{{0, 1}}), std::invalid_argument);
   check_close(block(x, cache).value(), block(x, same).value(), 0);
   const tg::MultiHeadAttention<double> grouped(8, 4, {.num_kv_heads = 2});

@@ -136,5 +136,5 @@ TEST_CASE("Muon refuses other parameters than matrices, and options out of range
   refuses("eps of 0 or more, got -1", {.eps = -1});
   refuses("momentum in [0, 1), got 1", {.momentum = 1});
   refuses("finite ns_coefficients, got nan", {.ns_coefficients = {1, kNaN, 1}});
-  refuses("less than 100 ns_steps, got 100", {.ns_steps = 100});
+  refuses("ns_steps below 100, got 100", {.ns_steps = 100});
 }

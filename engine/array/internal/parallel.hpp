@@ -34,8 +34,8 @@ template <class Body> void parallel_for(std::size_t count, std::size_t chunks, B
       chunks, [](void* context, std::size_t chunk) { (*static_cast<decltype(run)*>(context))(chunk); }, &run);
 }
 
-/// Delays the program's end until the scope's: OpenBLAS then frees its buffers, even while a detached thread
-/// multiplies. Blocks forever if the program is ending, except on the thread that ends it.
+/// Delays the program's end until the end of the scope, because OpenBLAS frees its buffers at exit even if a detached
+/// thread still multiplies. Blocks forever if the program is ending, except on the thread that ends it.
 class ExitGuard {
  public:
   ExitGuard();

@@ -8,7 +8,7 @@
 
 namespace tapegrad::mpi::detail {
 
-/// Of the session; 0 and 1 without mpirun.
+/// This process's number and the number of processes; 0 and 1 without mpirun.
 std::size_t rank();
 std::size_t size();
 
@@ -24,7 +24,7 @@ class Request {
   Request(Request&&) = default;
   Request& operator=(Request&&) = default;
 
-  /// Lets MPI work.
+  /// Gives MPI time to progress.
   void progress();
   /// Waits for completion. Ends all ranks at the timeout, with `operation` in the message.
   void wait(const char* operation);

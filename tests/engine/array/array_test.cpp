@@ -15,6 +15,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -323,6 +324,8 @@ TEST_CASE("Shapes print as in messages, and count as many elements as the produc
   CHECK(tg::to_string(tg::Shape{7}) == "(7)");
   CHECK(tg::to_string(tg::Shape{}) == "()");
   CHECK(tg::to_string(tg::IntList{-1, 3}) == "(-1, 3)");
+  static_assert(!std::is_convertible_v<bool, tg::IntList> && !std::is_convertible_v<double, tg::IntList>);
+  static_assert(!std::is_convertible_v<std::vector<double>, tg::IntList>);
   CHECK(tg::element_count(tg::Shape{2, 3, 4}) == 24);
   CHECK(tg::element_count(tg::Shape{}) == 1);
   CHECK(tg::element_count(tg::Shape{5, 0, 2}) == 0);

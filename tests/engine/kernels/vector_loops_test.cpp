@@ -130,7 +130,7 @@ template <class T> void check_arithmetic(const VectorLoops<T>& loops) {
   check_binary<T>(loops.plus, std::plus<>());
   check_binary<T>(loops.minus, std::minus<>());
   check_binary<T>(loops.times, std::multiplies<>());
-  check_binary<T>(loops.over, std::divides<>());
+  check_binary<T>(loops.divide, std::divides<>());
   check_written<T>(
       -5, 5, [&](const T* x, T* y, std::size_t n) { loops.add_product(x, x, y, n); },
       [](double x, double y) { return x * x + y; });

@@ -11,6 +11,7 @@
 #include <map>
 #include <regex>
 #include <set>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -77,54 +78,25 @@ TEST_CASE("Every operation has a formula with a rule for each input") {
 
 TEST_CASE("Every operation describes its arguments besides tensors, in order") {
   const std::set<std::string> masks{"allowed", "valid_lens", "bias", "causal"};
-  const std::vector<std::string> of_attention{"heads", "scale", "allowed", "valid_lens", "bias", "causal", "dropout"};
-  const std::map<std::string, std::vector<std::string>> expected{
-      {"add", {"other"}},
-      {"amax", {"axes", "keepdims"}},
-      {"binary_cross_entropy_with_logits", {"weight", "pos_weight", "reduction"}},
-      {"cat", {"axis"}},
-      {"clamp", {"min", "max"}},
-      {"cross_entropy", {"labels", "ignore_index", "label_smoothing", "weight", "reduction"}},
-      {"div", {"other"}},
-      {"dropout", {"p"}},
-      {"embedding", {"ids", "padding_idx"}},
-      {"expand", {"shape"}},
-      {"gather", {"axis", "index"}},
-      {"gelu", {"approximate"}},
-      {"layer_norm", {"normalized_shape", "eps"}},
-      {"log_softmax", {"axis"}},
-      {"masked_fill", {"mask", "value"}},
-      {"masked_softmax", {"allowed", "valid_lens", "bias"}},
-      {"matmul", {"equation"}},
-      {"max", {"axis", "keepdims"}},
-      {"mean", {"axes", "keepdims"}},
-      {"mse_loss", {"reduction"}},
-      {"mul", {"other"}},
-      {"multi_head_attention", of_attention},
-      {"narrow", {"axis", "start", "length"}},
-      {"permute", {"axes"}},
-      {"pow", {"exponent"}},
-      {"repeat", {"repeats"}},
-      {"repeat_interleave", {"repeats", "axis"}},
-      {"reshape", {"shape"}},
-      {"rms_norm", {"normalized_shape", "eps"}},
-      {"roll", {"shift", "axis"}},
-      {"rotary_embedding", {"num_heads", "base", "first"}},
-      {"scaled_dot_product_attention", of_attention},
-      {"select", {"axis", "index"}},
-      {"softmax", {"axis"}},
-      {"softplus", {"beta", "threshold"}},
-      {"split", {"split_size", "axis", "start"}},
-      {"squeeze", {"axis"}},
-      {"sub", {"other"}},
-      {"sum", {"axes", "keepdims"}},
-      {"topk", {"k", "axis", "largest"}},
-      {"transpose", {"axis0", "axis1"}},
-      {"tril", {"diagonal"}},
-      {"triu", {"diagonal"}},
-      {"unsqueeze", {"axis"}},
-      {"var", {"axes", "keepdims", "correction"}},
-      {"where", {"condition"}}};
+  std::istringstream signatures(R"(
+    add(other) amax(axes keepdims) binary_cross_entropy_with_logits(weight pos_weight reduction) cat(axis)
+    clamp(min max) cross_entropy(labels ignore_index label_smoothing weight reduction) div(other) dropout(p)
+    embedding(ids padding_idx) expand(shape) gather(axis index) gelu(approximate) layer_norm(normalized_shape eps)
+    log_softmax(axis) masked_fill(mask value) masked_softmax(allowed valid_lens bias) matmul(equation)
+    max(axis keepdims) mean(axes keepdims) mse_loss(reduction) mul(other)
+    multi_head_attention(heads scale allowed valid_lens bias causal dropout) narrow(axis start length) permute(axes)
+    pow(exponent) repeat(repeats) repeat_interleave(repeats axis) reshape(shape) rms_norm(normalized_shape eps)
+    roll(shift axis) rotary_embedding(num_heads base first)
+    scaled_dot_product_attention(heads scale allowed valid_lens bias causal dropout) select(axis index)
+    softmax(axis) softplus(beta threshold) split(split_size axis start) squeeze(axis) sub(other) sum(axes keepdims)
+    topk(k axis largest) transpose(axis0 axis1) tril(diagonal) triu(diagonal) unsqueeze(axis)
+    var(axes keepdims correction) where(condition))");
+  std::map<std::string, std::vector<std::string>> expected;
+  for (std::string name, arguments; std::getline(signatures >> std::ws, name, '(');) {
+    std::getline(signatures, arguments, ')');
+    std::istringstream words(arguments);
+    expected[name] = {std::istream_iterator<std::string>(words), {}};
+  }
   std::map<std::string, std::set<std::string>> described;
   for (const Sample& sample : table().samples)
     for_each_operation(sample, [&](const TapeNode& node) {

@@ -291,10 +291,10 @@ TEST_CASE("Paths that are not files are refused without waiting") {
     make(folder, file);
     check_refused(folder, file, "cannot be opened: No such file");
     fs::create_directory(folder / file);
-    check_refused(folder, file, "expected a file, got something else");
+    check_refused(folder, file, "expected a regular file, got a folder, pipe or device");
     fs::remove(folder / file);
     REQUIRE(::mkfifo((folder / file).c_str(), 0600) == 0);
-    check_refused(folder, file, "expected a file, got something else");
+    check_refused(folder, file, "expected a regular file, got a folder, pipe or device");
     fs::remove(folder / file);
     fs::create_symlink(file, folder / file);
     check_refused(folder, file, "cannot be opened: Too many levels");

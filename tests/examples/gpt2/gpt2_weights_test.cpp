@@ -200,9 +200,10 @@ TEST_CASE("All other files of a folder are read before its weights, and an unrea
   const TemporaryFolder folder;
   CheckpointFolder("gpt2").write(folder / "model");
   fs::create_directory(folder / "model" / "chat_template.jinja");
-  CHECK_THROWS_WITH_AS(read_description(folder / "model"),
-                       (folder.path("model/chat_template.jinja") + ": expected a file, got something else").c_str(),
-                       std::runtime_error);
+  CHECK_THROWS_WITH_AS(
+      read_description(folder / "model"),
+      (folder.path("model/chat_template.jinja") + ": expected a regular file, got a folder, pipe or device").c_str(),
+      std::runtime_error);
 }
 
 // ---- the perplexity of a text longer than the context ---------------------------------------------------------------

@@ -332,5 +332,5 @@ TEST_CASE("A path that is not a file is refused without reading it") {
   const TemporaryFolder folder;
   REQUIRE(::mkfifo((folder / "pipe").c_str(), 0600) == 0);
   for (const fs::path& path : {folder / "pipe", folder / ".", fs::path("/dev/zero")})
-    CHECK(refusal_of(path, path.string()) == "expected a file, got something else");
+    CHECK(refusal_of(path, path.string()) == "expected a regular file, got a folder, pipe or device");
 }

@@ -250,7 +250,7 @@ TEST_CASE("Every reader refuses paths that are not files") {
   CHECK(error_message([&] { tg::load(model, folder / "a"); }) ==
         "[load] " + folder.path("a") + ": cannot be opened: No such file or directory");
   CHECK(error_message([&] { tg::load_metadata("/dev/zero"); }) ==
-        "[load_metadata] /dev/zero: expected a file, got something else");
+        "[load_metadata] /dev/zero: expected a regular file, got a folder, pipe or device");
   CHECK(tg::read_safetensors(InMemory(checkpoint("{}", ""))).empty());
 }
 

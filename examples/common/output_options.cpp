@@ -40,7 +40,7 @@ void check_output_options(const CLI::App& app, const OutputOptions& options, boo
 }
 
 void require_utf8_in_saved(const CLI::App& app, const OutputOptions& options,
-                          std::vector<std::pair<std::string, std::string>> others) {
+                           std::vector<std::pair<std::string, std::string>> others) {
   if (options.checkpoint.empty()) return;
   others.insert(others.end(), {{"--save", options.save},
                                {"--best", options.best},

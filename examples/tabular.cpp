@@ -63,7 +63,7 @@ int main(int argc, char** argv) try {
 
   // Normalize every column by its mean and standard deviation over the training rows.
   const Table raw = part(0, train_end), mean = xt::mean(raw, {0});
-  const Table deviation = xt::sqrt(xt::mean(xt::square(raw - mean), {0}) + 1e-12f);  // named: computed once
+  const Table deviation = xt::sqrt(xt::mean(xt::square(raw - mean), {0}) + 1e-12f);  // named, so computed once
   table = (table - mean) / deviation;
   const Table train = part(0, train_end), valid = part(train_end, valid_end);
 

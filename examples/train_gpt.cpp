@@ -100,8 +100,9 @@ std::string sample(const Gpt& gpt, const Text& text, std::size_t length) {
     const std::size_t seen = std::min(ids.size(), kContext);
     const tg::IntArray window = tg::int_array(std::vector(ids.end() - std::ptrdiff_t(seen), ids.end()), {1, seen});
     ids.push_back(tg::sample<float>(xt::view(gpt(window).value(), 0, -1), {.temperature = 0.8})());
+    // Early in training, the model also samples bytes that do not occur in the text.
     const bool in_text = std::find(text.ids.begin(), text.ids.end(), ids.back()) != text.ids.end();
-    out += in_text ? static_cast<char>(ids.back()) : '?';  // after few steps, any of 256 bytes
+    out += in_text ? static_cast<char>(ids.back()) : '?';
   }
   return out;
 }

@@ -167,11 +167,11 @@ Tensor<T> TransformerDecoderBlock<T>::operator()(const Tensor<T>& x, DecoderCach
   const Shape &of_x = x.shape(), &of_keys = cache.keys_.shape();
   detail::require(of_x.size() == 3 && of_x[0] == of_keys[0], kDecoder, "expected x (", of_keys[0],
                   ", T, width), as many sequences as the cache's memory has, got ", of_x);
-  const auto fits = [](const auto& projected, const Linear<T>& projection) {
-    return projected.shape()[2] == projection.weight.shape()[0];
-  };
-  detail::require(fits(cache.keys_, cross_attention.k_proj) && fits(cache.values_, cross_attention.v_proj), kDecoder,
-                  "expected a cache made by this block, got keys ", of_keys, " and values ", cache.values_.shape());
+  const Shape& of_values = cache.values_.shape();
+  detail::require(of_keys[2] == cross_attention.k_proj.weight.shape()[0] &&
+                      of_values[2] == cross_attention.v_proj.weight.shape()[0],
+                  kDecoder, "expected a cache made by this block, got one with keys ", of_keys, " and values ",
+                  of_values, "; construct a DecoderCache with this block");
   (void)detail::MaskRows<T>(kDecoder, memory_mask, of_x[0], cross_attention.num_heads, of_x[1], of_keys[1]);
   return apply(
       x, [&](const Tensor<T>& h) { return attention(h, cache.tokens_); },

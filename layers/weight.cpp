@@ -23,8 +23,7 @@ template <class T> void Weight<T>::hold_in_bfloat16() {
 
 template <class T> const Value<BFloat16>& Weight<T>::shared_bfloat16() const& {
   detail::require_usage(is_in_bfloat16(), "bfloat16",
-                        "expected a weight in bfloat16, got one of float or double; call "
-                        "hold_in_bfloat16() first");
+                        "expected a weight in bfloat16, got one of float or double; call hold_in_bfloat16() first");
   return bfloat16_;
 }
 

@@ -63,9 +63,8 @@ class IntList {
   IntList(std::initializer_list<Item> items) {
     for (const Item& item : items) values_.push_back(item.value);
   }
-  template <detail::Integer I> IntList(I item) {
-    values_.push_back(static_cast<std::ptrdiff_t>(item));
-  }  ///< one integer
+  /// One integer.
+  template <detail::Integer I> IntList(I item) : IntList({Item(item)}) {}
   /// From a Shape, a std::vector or another range of integers.
   template <class Integers>
   requires requires(const Integers& integers) {

@@ -35,7 +35,7 @@ template <class T> struct Matrix {
   Matrix columns_between(std::size_t first, std::size_t last) const { return t().rows_between(first, last).t(); }
 };
 
-/// c = alpha a b + beta c, not reading c if beta is 0. c is not transposed and overlaps neither a nor b. With few rows
+/// c = alpha a b + beta c, not reading c if beta is 0. c is not transposed and overlaps neither a nor b. With one row
 /// on the left, threads do not change the result. Throws std::invalid_argument if an extent exceeds BLAS's int.
 template <class T> void gemm(Matrix<const T> a, Matrix<const T> b, Matrix<T> c, T alpha = 1, T beta = 0);
 

@@ -47,7 +47,7 @@ void resume(const CLI::App& app, Options& options, const AllGiven& given, const 
   take(training);
   given.outputs.check(options.resume, saved.outputs);
   if (options.training.steps > saved.training.steps) std::erase(contradicting, "--steps");
-  for (const char* path : {"--data", "--language", "--train"}) std::erase(contradicting, path);
+  for (const char* path : {"--data", "--train"}) std::erase(contradicting, path);
   if (app.count("--seed") > 0 && given.seed != saved_seed) contradicting.push_back("--seed");
   if (!contradicting.empty())
     throw CLI::ValidationError(contradicting.front(),

@@ -24,7 +24,7 @@ inline std::shared_ptr<const LayerCall> shared_open_layer() {
   return open_layer ? open_layer->shared_from_this() : nullptr;
 }
 
-/// Opens a layer for the lifetime of this object.
+/// Makes this layer the innermost open one, or none if null, until the end of the scope.
 struct ReopenedLayer {
   explicit ReopenedLayer(const LayerCall* layer) : before(std::exchange(open_layer, layer)) {}
   ReopenedLayer(const ReopenedLayer&) = delete;

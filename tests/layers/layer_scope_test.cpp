@@ -128,7 +128,7 @@ TEST_CASE("A patch replaces a layer's output by a function, with gradients throu
   CHECK_CLOSE(model.layers[0].fc.weight.grad(), weight_grad, 0);
 }
 
-TEST_CASE("A recomputed function is in the same layers in both calls, and its layer in the backward pass stays") {
+TEST_CASE("A recomputed function is in the same layers in both calls, and the layer open meanwhile stays open") {
   const tg::Patch<double> doubled("outer.inner", [](const Tensor& y) { return 2.0 * y; });
   const Parameter x(Array{1.0, 2.0});
   const tg::Tape tape;

@@ -101,6 +101,7 @@ TEST_CASE("A run can be resumed for more steps, but not with other options") {
   check_refusals(resume, {{" --lr 0.02", "--lr" + reason},
                           {" --layers 2", "--layers" + reason},
                           {" --data random", "--resume: not allowed with --data random"},
+                          {" --language french", "--language" + reason},
                           {" --seed 6", "--seed" + reason},
                           {" --steps 29", "--steps" + reason},
                           {" --depth 1", "--depth: not allowed with --resume, which takes both from the run"},
